@@ -1,0 +1,17 @@
+# Debian 12's packages, nothing vendored (scripts/setup installs them).
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(OpenSSL 3 REQUIRED)
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+foreach(lib libseccomp libmnl libnftables libcares fmt tomlplusplus zlib)
+  pkg_check_modules(${lib} REQUIRED IMPORTED_TARGET ${lib})
+endforeach()
+
+# Asio and its implementation are compiled once, in net/asio_impl.cc.
+add_library(sallyport_asio INTERFACE)
+target_compile_definitions(sallyport_asio INTERFACE
+  BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_NO_TS_EXECUTORS)
+target_link_libraries(sallyport_asio INTERFACE Threads::Threads)

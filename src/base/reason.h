@@ -1,0 +1,94 @@
+// The one table of reasons: why something was refused or failed. A code for machines (audit, metrics, JSON),
+// the side that is at fault, the HTTP status where there is one, and a sentence for people. The sentence
+// never names anything that the sandbox did not already know; particulars go to the audit log as
+// Error::detail or Decision::detail.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace sallyport {
+
+// Who is at fault. Chooses the metric, and what "try again" would mean.
+enum class Origin : std::uint8_t { Client, Upstream, Gateway };
+
+enum class Reason : std::uint8_t {
+  None,  // allowed, or not decided
+
+  // The request cannot be read in exactly one way.
+  BadRequest,
+  HeadTooLarge,
+  TargetTooLong,
+  ExpectationFailed,
+  BadPush,
+  BadDnsQuery,
+  NotTls,
+  NoSni,
+  SniMismatch,
+  HostMismatch,
+  ClientTimeout,
+  ClientClosed,
+
+  // The request is clear, and policy says no.
+  PolicyEmpty,
+  HostNotAllowed,
+  IpLiteral,
+  PortNotAllowed,
+  PlainHttp,
+  NotGit,
+  MethodNotAllowed,
+  BadContentType,
+  BadContentEncoding,
+  DumbHttp,
+  LfsNotGranted,
+  RepoNotGranted,
+  PushNotGranted,
+  UdpRefused,
+  IcmpRefused,
+  DoorAddressed,
+  TooMany,
+  TooLarge,
+
+  // The upstream did not do its part.
+  UpstreamUnresolved,
+  AddressDenied,
+  UpstreamUnreachable,
+  UpstreamTls,
+  UpstreamTimeout,
+  UpstreamMalformed,
+  UpstreamTruncated,
+  UpstreamClosed,
+  UpstreamRefusedCredential,
+  UpstreamNotFound,
+  UpstreamRedirect,
+  UpstreamError,
+
+  // Sallyport itself.
+  VaultUnavailable,
+  VaultRefused,
+  CredentialUnavailable,
+  AuditUnavailable,
+  SessionEnded,
+  Overloaded,
+  Internal,
+};
+
+struct ReasonInfo {
+  std::string_view code;  // stable, snake_case
+  Origin origin;
+  int status;  // HTTP status of the refusal
+  std::string_view sentence;
+};
+
+const ReasonInfo& info(Reason reason);
+inline std::string_view code(Reason reason) {
+  return info(reason).code;
+}
+
+// The reason with that code, for reading audit lines and frames back.
+std::optional<Reason> reason_from_code(std::string_view code);
+// The reason with that number, as it travels between our processes; nullopt for a number that is none.
+std::optional<Reason> reason_from_number(std::uint8_t number);
+
+}  // namespace sallyport
