@@ -1,0 +1,33 @@
+// The command line: reads its words, and leads to the command.
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/policy_command.h"
+#include "cli/run_command.h"
+
+namespace {
+
+using namespace sallyport;
+
+struct Execute {
+  int operator()(const cli::Done& done) const { return done.exit_code; }
+  int operator()(const cli::RunOptions& options) const { return cli::run_command(options); }
+  int operator()(const cli::CheckOptions& options) const { return cli::policy_check(options); }
+  int operator()(const cli::ExplainOptions& options) const { return cli::policy_explain(options); }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+    return std::visit(Execute{}, cli::parse_command_line(arguments));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "sallyport: this is a bug: %s\n", error.what());
+    return cli::kExitFailed;
+  }
+}

@@ -1,0 +1,167 @@
+#include "audit/sink.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/random.h"
+
+namespace sallyport::audit {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+Event event(Kind kind) {
+  Event result;
+  result.kind = kind;
+  return result;
+}
+
+class SinkTest : public testing::Test {
+ protected:
+  SinkTest() : folder_(fs::temp_directory_path() / ("sallyport-sink-" + random_hex(8))) {
+    fs::create_directory(folder_);
+    fs::permissions(folder_, fs::perms::owner_all);
+  }
+  ~SinkTest() override { fs::remove_all(folder_); }
+  SinkTest(const SinkTest&) = delete;
+  SinkTest& operator=(const SinkTest&) = delete;
+
+  std::string path() const { return folder_ / "audit.jsonl"; }
+  std::string content() const { return read_file(path()); }
+  static std::string read_file(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void put(const std::string& bytes, mode_t mode) const {
+    std::ofstream(path(), std::ios::binary) << bytes;
+    ASSERT_EQ(::chmod(path().c_str(), mode), 0);
+  }
+  static std::chrono::system_clock::time_point noon() {
+    return std::chrono::system_clock::time_point(std::chrono::hours(12));
+  }
+  Result<Sink> open() const { return Sink::open(path(), noon); }
+
+  fs::path folder_;
+};
+
+TEST_F(SinkTest, WritesNumberedLinesAndMakesAPrivateFile) {
+  auto sink = open();
+  ASSERT_TRUE(sink) << sink.error().detail;
+  ASSERT_TRUE(sink->append("s1", event(Kind::SessionStart)));
+  ASSERT_TRUE(sink->append("s1", event(Kind::SessionEnd)));
+  EXPECT_EQ(content(),
+            R"({"time":"1970-01-01T12:00:00.000000Z","seq":1,"session":"s1","kind":"session_start",)"
+            R"("reason":"none","detail":""})"
+            "\n"
+            R"({"time":"1970-01-01T12:00:00.000000Z","seq":2,"session":"s1","kind":"session_end",)"
+            R"("reason":"none","detail":""})"
+            "\n");
+  struct stat about{};
+  ASSERT_EQ(::stat(path().c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 07777U, 0600U);
+}
+
+TEST_F(SinkTest, MakesMissingFoldersForTheOwnerAlone) {
+  const fs::path deep = folder_ / "state" / "sallyport";
+  auto sink = Sink::open(deep / "audit.jsonl", noon);
+  ASSERT_TRUE(sink) << sink.error().detail;
+  struct stat about{};
+  ASSERT_EQ(::stat(deep.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 07777U, 0700U);
+}
+
+TEST_F(SinkTest, AppendsToWhatIsThereAndEndsATornLine) {
+  put("{\"torn\":", 0600);
+  auto sink = open();
+  ASSERT_TRUE(sink) << sink.error().detail;
+  ASSERT_TRUE(sink->append("s1", event(Kind::SessionStart)));
+  EXPECT_THAT(content(), testing::StartsWith("{\"torn\":\n{\"time\""));
+}
+
+TEST_F(SinkTest, RefusesAFileThatIsOpenToOthersAndSaysWhatToDo) {
+  put("", 0644);
+  const auto sink = open();
+  ASSERT_FALSE(sink);
+  EXPECT_EQ(sink.error().reason, Reason::AuditUnavailable);
+  EXPECT_THAT(sink.error().detail, HasSubstr("chmod 600"));
+}
+
+TEST_F(SinkTest, RefusesASymbolicLink) {
+  fs::create_symlink(folder_ / "elsewhere", path());
+  const auto sink = open();
+  ASSERT_FALSE(sink);
+  EXPECT_EQ(sink.error().reason, Reason::AuditUnavailable);
+  EXPECT_THAT(sink.error().detail, HasSubstr("symbolic link"));
+  EXPECT_FALSE(fs::exists(folder_ / "elsewhere"));
+}
+
+TEST_F(SinkTest, RefusesWhatIsNoRegularFile) {
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  const auto sink = open();
+  ASSERT_FALSE(sink);
+  EXPECT_THAT(sink.error().detail, HasSubstr("not a regular file"));
+  EXPECT_FALSE(Sink::open(folder_.string() + "/", noon));
+}
+
+// The limit stands for a full disk: the kernel takes a part of the line, and then nothing.
+TEST_F(SinkTest, TakesATornLineBackAndGoesOnWhenThereIsRoomAgain) {
+  auto sink = open();
+  ASSERT_TRUE(sink);
+  ASSERT_TRUE(sink->append("s1", event(Kind::SessionStart)));
+  const std::string before = content();
+
+  rlimit old_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{before.size() + 20, old_limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status refused = sink->append("s1", event(Kind::Begin));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  ::signal(SIGXFSZ, old_handler);
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, Reason::AuditUnavailable);
+  EXPECT_EQ(content(), before);
+  ASSERT_TRUE(sink->append("s1", event(Kind::SessionEnd)));
+  EXPECT_THAT(content(), HasSubstr(R"("seq":2,"session":"s1","kind":"session_end")"));
+}
+
+TEST_F(SinkTest, ReportsAWriteThatTakesNothing) {
+  Fd memory(::memfd_create("audit", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_TRUE(memory);
+  ASSERT_EQ(::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+  Sink sink(std::move(memory), noon);
+  const Status refused = sink.append("s1", event(Kind::Begin));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, Reason::AuditUnavailable);
+}
+
+TEST_F(SinkTest, TwoWritersShareAFileWithoutMixingLines) {
+  auto first = open();
+  auto second = open();
+  ASSERT_TRUE(first && second);
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(first->append("one", event(Kind::SessionStart)));
+    ASSERT_TRUE(second->append("two", event(Kind::SessionStart)));
+  }
+  std::ifstream in(path());
+  int lines = 0;
+  for (std::string line; std::getline(in, line); ++lines) {
+    EXPECT_TRUE(line.starts_with("{\"time\"") && line.ends_with("}")) << line;
+  }
+  EXPECT_EQ(lines, 100);
+}
+
+}  // namespace
+}  // namespace sallyport::audit

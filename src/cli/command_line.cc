@@ -1,0 +1,127 @@
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+namespace sallyport::cli {
+namespace {
+
+constexpr char kFooter[] = R"(
+Exit codes:
+  of `run`: the command's own; 128+N when signal N ended it; 126 or 127 when it cannot be started;
+            125 when Sallyport itself failed
+  of `policy check` and `policy explain`: 0 yes, 1 no
+  2: the command line cannot be read
+
+The policy is ./sallyport.toml, the operator's file ~/.config/sallyport/config.toml (mode 0600). Without a policy nothing
+is reachable.
+
+Example:
+  sallyport run -- git clone https://github.com/acme/widget)";
+
+constexpr char kRunFooter[] = R"(
+Examples:
+  sallyport run -- bash
+  sallyport run --git github.com/acme/widget:push -- ./agent.sh
+  sallyport run --mount ~/data:ro --env CI=1 -- make test)";
+
+void add_file_options(CLI::App& app, FileOptions& files) {
+  app.add_option("--policy", files.policy, "The policy, instead of ./sallyport.toml")->type_name("FILE");
+  app.add_option("--config", files.config, "The operator's file, instead of ~/.config/sallyport/config.toml")
+      ->type_name("FILE");
+}
+
+// What stands behind "--" is the command, and is not looked at.
+struct SplitArguments {
+  std::vector<std::string> ours;
+  std::vector<std::string> command;
+  bool separated = false;
+};
+
+SplitArguments split_arguments(const std::vector<std::string>& arguments) {
+  const auto separator = std::ranges::find(arguments, "--");
+  SplitArguments result{{arguments.begin(), separator}, {}, separator != arguments.end()};
+  if (result.separated) result.command.assign(separator + 1, arguments.end());
+  return result;
+}
+
+}  // namespace
+
+Command parse_command_line(const std::vector<std::string>& arguments) {
+  SplitArguments split = split_arguments(arguments);
+  RunOptions run_options;
+  CheckOptions check_options;
+  ExplainOptions explain_options;
+  bool quiet = false;
+  bool verbose = false;
+  bool json = false;
+
+  CLI::App app{
+      "Runs a command in a sandbox that has no network and no credential: what policy allows goes through a\n"
+      "gateway, which adds the credential outside.",
+      "sallyport"};
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "sallyport " SALLYPORT_VERSION);
+
+  CLI::App& run = *app.add_subcommand("run", "Run a command in a sandbox: sallyport run [OPTIONS] -- COMMAND [ARGUMENT]...");
+  run.footer(kRunFooter);
+  add_file_options(run, run_options.files);
+  run.add_option("--git", run_options.git, "Grant this repository too, for this run; may be given again")
+      ->type_name("HOST/OWNER/REPO[:push]")
+      ->allow_extra_args(false);
+  run.add_option("--mount", run_options.mounts, "Show this path too, at its own place; may be given again")
+      ->type_name("PATH[:ro]")
+      ->allow_extra_args(false);
+  run.add_option("--env", run_options.environment, "Set this variable inside; may be given again")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false);
+  run.add_option("--audit", run_options.audit,
+                 "The audit log, instead of ~/.local/state/sallyport/audit.jsonl")
+      ->type_name("FILE");
+  auto* quiet_flag = run.add_flag("-q,--quiet", quiet, "Say nothing but errors");
+  run.add_flag("-v,--verbose", verbose, "Say what happens, and where the audit log is")->excludes(quiet_flag);
+
+  CLI::App& policy = *app.add_subcommand("policy", "Check a policy, or ask it");
+  policy.require_subcommand(1);
+  CLI::App& check = *policy.add_subcommand("check", "Find mistakes: file, line and column, and what to do");
+  check.add_option("file", check_options.files.policy, "The policy, instead of ./sallyport.toml")
+      ->type_name("FILE");
+  check.add_option("--config", check_options.files.config, "The operator's file")->type_name("FILE");
+  check.add_flag("--json", json, "Machine-readable");
+  CLI::App& explain =
+      *policy.add_subcommand("explain", "Is this allowed, by which rule, and what would allow it?");
+  add_file_options(explain, explain_options.files);
+  auto* url =
+      explain.add_option("url", explain_options.url, "What a program inside would ask for")->type_name("URL");
+  explain.add_option("--push", explain_options.push, "Ask about a push to this repository")
+      ->type_name("HOST/OWNER/REPO")
+      ->excludes(url);
+  explain.add_flag("--json", json, "Machine-readable");
+
+  try {
+    std::ranges::reverse(split.ours);  // as CLI11 wants them
+    app.parse(split.ours);
+    if (run.parsed() && split.command.empty()) throw CLI::RequiredError("-- COMMAND");
+    if (!run.parsed() && split.separated) throw CLI::ExtrasError({"--"});
+    if (explain.parsed() && explain_options.url.empty() && !explain_options.push)
+      throw CLI::RequiredError("URL or --push");
+  } catch (const CLI::ParseError& error) {
+    return Done{app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage};
+  }
+
+  if (run.parsed()) {
+    run_options.command = std::move(split.command);
+    if (quiet) run_options.verbosity = Verbosity::Quiet;
+    if (verbose) run_options.verbosity = Verbosity::Verbose;
+    return run_options;
+  }
+  const Format format = json ? Format::Json : Format::Text;
+  check_options.format = format;
+  explain_options.format = format;
+  if (check.parsed()) return check_options;
+  return explain_options;
+}
+
+}  // namespace sallyport::cli

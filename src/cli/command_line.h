@@ -1,0 +1,56 @@
+// The words of the command line, as values. Every option and help text is defined here and nowhere else.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace sallyport::cli {
+
+// Exit codes besides the workload's own; they are in `sallyport --help`.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitNo = 1;        // `policy check` found problems; `policy explain`: not allowed
+inline constexpr int kExitUsage = 2;     // the command line cannot be read
+inline constexpr int kExitFailed = 125;  // Sallyport itself failed
+
+enum class Verbosity { Quiet, Normal, Verbose };
+enum class Format { Text, Json };
+
+struct FileOptions {
+  std::optional<std::string> policy;
+  std::optional<std::string> config;
+};
+
+struct RunOptions {
+  FileOptions files;
+  std::vector<std::string> git;
+  std::vector<std::string> mounts;
+  std::vector<std::string> environment;
+  std::optional<std::string> audit;
+  Verbosity verbosity = Verbosity::Normal;
+  std::vector<std::string> command;
+};
+
+struct CheckOptions {
+  FileOptions files;
+  Format format = Format::Text;
+};
+
+struct ExplainOptions {
+  FileOptions files;
+  std::string url;
+  std::optional<std::string> push;  // HOST/OWNER/REPO, instead of the URL
+  Format format = Format::Text;
+};
+
+// Help or a usage error was printed; this is the exit code.
+struct Done {
+  int exit_code;
+};
+
+using Command = std::variant<Done, RunOptions, CheckOptions, ExplainOptions>;
+
+Command parse_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace sallyport::cli

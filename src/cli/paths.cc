@@ -1,0 +1,68 @@
+#include "cli/paths.h"
+
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace sallyport::cli {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// The specification: a relative path in these variables is to be ignored.
+std::string base_folder(const char* name, const std::string& fallback) {
+  std::string value = variable(name);
+  return value.starts_with('/') ? value : fallback;
+}
+
+// The shell's own spelling, which may lead through links, when it is the same folder.
+Result<std::string> working_directory() {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::current_path(error);
+  if (error) return fail(Reason::Internal, "the working directory: " + error.message());
+  const std::string spelled = variable("PWD");
+  if (spelled.starts_with('/') && std::filesystem::equivalent(spelled, real, error) && !error) {
+    return std::filesystem::path(spelled).lexically_normal().string();
+  }
+  return real.string();
+}
+
+}  // namespace
+
+Result<Paths> find_paths() {
+  Paths paths;
+  paths.home = variable("HOME");
+  if (!paths.home.starts_with('/')) {
+    const passwd* account = ::getpwuid(::geteuid());
+    paths.home = account != nullptr ? account->pw_dir : "/nonexistent";
+  }
+  auto directory = working_directory();
+  if (!directory) return fail(std::move(directory));
+  paths.working_directory = std::move(*directory);
+  paths.config = base_folder("XDG_CONFIG_HOME", paths.home + "/.config") + "/sallyport/config.toml";
+  paths.audit = base_folder("XDG_STATE_HOME", paths.home + "/.local/state") + "/sallyport/audit.jsonl";
+  return paths;
+}
+
+std::string absolute(const std::string& path, const Paths& paths) {
+  return (std::filesystem::path(paths.working_directory) / path).lexically_normal().string();
+}
+
+config::Sources sources_of(const FileOptions& files, const Paths& paths) {
+  using config::Presence;
+  return {
+      .policy_path = absolute(files.policy.value_or("sallyport.toml"), paths),
+      .policy = files.policy ? Presence::Named : Presence::Usual,
+      .config_path = files.config ? absolute(*files.config, paths) : paths.config,
+      .config = files.config ? Presence::Named : Presence::Usual,
+      .git_options = {},
+  };
+}
+
+}  // namespace sallyport::cli

@@ -1,0 +1,26 @@
+// Where the user's files are, by the XDG Base Directory Specification.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "cli/command_line.h"
+#include "config/sources.h"
+
+namespace sallyport::cli {
+
+struct Paths {
+  std::string home;
+  std::string working_directory;  // as the user's shell spells it, when that is true
+  std::string config;             // the operator's file
+  std::string audit;
+};
+
+Result<Paths> find_paths();
+
+// `path` as the user gave it, made absolute.
+std::string absolute(const std::string& path, const Paths& paths);
+
+config::Sources sources_of(const FileOptions& files, const Paths& paths);
+
+}  // namespace sallyport::cli

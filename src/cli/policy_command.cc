@@ -1,0 +1,85 @@
+#include "cli/policy_command.h"
+
+#include <fmt/core.h>
+
+#include <boost/json.hpp>
+
+#include "cli/paths.h"
+#include "policy/explain.h"
+
+namespace sallyport::cli {
+namespace {
+
+namespace json = boost::json;
+
+json::value to_json(const std::optional<policy::ExplainedRule>& rule) {
+  if (!rule) return nullptr;
+  return {{"repo", rule->repo},
+          {"access", policy::name(rule->access)},
+          {"credential", rule->credential},
+          {"source", rule->source}};
+}
+
+json::value to_json(const policy::Explanation& explanation) {
+  return {{"allowed", explanation.allowed},    {"reason", code(explanation.reason)},
+          {"asked", explanation.asked},        {"sentence", explanation.sentence},
+          {"rule", to_json(explanation.rule)}, {"closest", to_json(explanation.closest)},
+          {"advice", explanation.advice},      {"add", explanation.add}};
+}
+
+json::value to_json(const config::Problem& problem) {
+  return {{"file", problem.place.file},
+          {"line", problem.place.line},
+          {"column", problem.place.column},
+          {"message", problem.message},
+          {"remedy", problem.remedy}};
+}
+
+void print(const json::value& value) {
+  fmt::print("{}\n", json::serialize(value));
+}
+
+int failed(const Error& error) {
+  fmt::print(stderr, "sallyport: {}\n", error.detail);
+  return kExitFailed;
+}
+
+}  // namespace
+
+int policy_check(const CheckOptions& options) {
+  const auto paths = find_paths();
+  if (!paths) return failed(paths.error());
+  config::Sources sources = sources_of(options.files, *paths);
+  sources.policy = config::Presence::Named;  // there is nothing to check without one
+  const auto loaded = config::load(sources);
+  if (options.format == Format::Json) {
+    json::array problems;
+    if (!loaded) {
+      for (const config::Problem& problem : loaded.error()) problems.push_back(to_json(problem));
+    }
+    print({{"ok", loaded.has_value()}, {"problems", std::move(problems)}});
+  } else if (!loaded) {
+    fmt::print(stderr, "{}\n", config::text_of(loaded.error()));
+  }
+  return loaded ? kExitOk : kExitNo;
+}
+
+int policy_explain(const ExplainOptions& options) {
+  const auto paths = find_paths();
+  if (!paths) return failed(paths.error());
+  const auto loaded = config::load(sources_of(options.files, *paths));
+  if (!loaded) {
+    fmt::print(stderr, "{}\n", config::text_of(loaded.error()));
+    return kExitNo;
+  }
+  const policy::Explanation explanation = options.push ? policy::explain_push(loaded->grant, *options.push)
+                                                       : policy::explain_url(loaded->grant, options.url);
+  if (options.format == Format::Json) {
+    print(to_json(explanation));
+  } else {
+    fmt::print("{}", explanation.text());
+  }
+  return explanation.allowed ? kExitOk : kExitNo;
+}
+
+}  // namespace sallyport::cli

@@ -1,0 +1,167 @@
+#include "cli/run_command.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "cli/paths.h"
+#include "cli/terminal_bridge.h"
+#include "control/client.h"
+#include "sandbox/init_protocol.h"
+
+namespace sallyport::cli {
+namespace {
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+
+// One run, from the connected warden to its last word.
+class Run {
+ public:
+  Run(os::EventLoop& loop, control::Client warden, TerminalBridge& terminal, const RunOptions& options,
+      std::string audit_path)
+      : loop_(loop),
+        warden_(std::move(warden)),
+        terminal_(terminal),
+        options_(options),
+        audit_path_(std::move(audit_path)) {}
+
+  int execute(const session::Request& request) {
+    if (auto status = warden_.start(request, terminal_.sandbox_descriptors()); !status)
+      return fail_with(status.error());
+    terminal_.close_sandbox_side();
+    auto status =
+        loop_.on_signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH},
+                         [this](int number) { on_signal(number); });
+    if (!status) return fail_with(status.error());
+    loop_.watch(warden_.socket(), POLLIN, [this](short) { on_message(); });
+    if (status = loop_.run(); !status) return fail_with(status.error());
+    warden_.wait();
+    return exit_code_;
+  }
+
+ private:
+  void on_signal(int number) {
+    if (number == SIGWINCH) return terminal_.window_changed();
+    if (number == SIGCONT) return;  // on_stopped() goes on by itself
+    if (!started_) early_signal_ = number;  // if the warden ends everything, this is why
+    (void)warden_.signal(number);
+  }
+
+  void on_message() {
+    auto message = warden_.receive();
+    if (message && !*message) return;
+    if (!message) {
+      fail_with(message.error());
+      return end(kExitFailed);
+    }
+    std::visit(Overloaded{
+                   [this](const control::Notice& notice) { say(notice.text); },
+                   [this](const control::Started&) { on_started(); },
+                   [this](const control::Stopped&) { on_stopped(); },
+                   [this](const control::Finished& finished) { on_finished(finished); },
+                   [this](const control::Failed& failed) {
+                     terminal_.finish();
+                     fmt::print(stderr, "sallyport: {}\n", failed.text);
+                     end(early_signal_ != 0 ? 128 + early_signal_ : kExitFailed);
+                   },
+               },
+               **message);
+  }
+
+  void on_started() {
+    started_ = true;
+    if (auto status = terminal_.start(); !status) fail_with(status.error());
+  }
+
+  // The workload stopped itself: so do we, with the terminal as it was, and the shell that started us goes
+  // on.
+  void on_stopped() {
+    terminal_.suspend();
+    ::kill(::getpid(), SIGSTOP);
+    terminal_.resume();
+    (void)warden_.signal(SIGCONT);
+  }
+
+  void on_finished(const control::Finished& finished) {
+    terminal_.finish();
+    if (options_.verbosity != Verbosity::Quiet) fmt::print(stderr, "sallyport: {}\n", finished.summary);
+    if (options_.verbosity == Verbosity::Verbose)
+      fmt::print(stderr, "sallyport: audit log: {}\n", audit_path_);
+    end(finished.exit_code);
+  }
+
+  void say(const std::string& text) {
+    // In raw mode a line needs its carriage return.
+    if (options_.verbosity != Verbosity::Quiet)
+      fmt::print(stderr, "sallyport: {}{}\n", text, started_ && terminal_.on_stdin() ? "\r" : "");
+  }
+
+  int fail_with(const Error& error) {
+    terminal_.finish();
+    fmt::print(stderr, "sallyport: {}\n", error.detail);
+    return kExitFailed;
+  }
+
+  void end(int exit_code) {
+    exit_code_ = exit_code;
+    loop_.unwatch(warden_.socket());
+    loop_.stop();
+  }
+
+  os::EventLoop& loop_;
+  control::Client warden_;
+  TerminalBridge& terminal_;
+  const RunOptions& options_;
+  std::string audit_path_;
+  bool started_ = false;
+  int early_signal_ = 0;
+  int exit_code_ = kExitFailed;
+};
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);
+  return variables;
+}
+
+session::Request request_of(const RunOptions& options, const Paths& paths, const TerminalBridge& terminal) {
+  session::Request request;
+  request.command = options.command;
+  request.working_directory = paths.working_directory;
+  request.home = paths.home;
+  request.sources = sources_of(options.files, paths);
+  request.sources.git_options = options.git;
+  for (const std::string& mount : options.mounts) request.mounts.push_back(absolute(mount, paths));
+  request.audit_path = options.audit ? absolute(*options.audit, paths) : paths.audit;
+  request.environment = own_environment();
+  request.extra_environment = options.environment;
+  request.terminal_on_stdin = terminal.on_stdin();
+  return request;
+}
+
+int fail_early(const Error& error) {
+  fmt::print(stderr, "sallyport: {}\n", error.detail);
+  return kExitFailed;
+}
+
+}  // namespace
+
+int run_command(const RunOptions& options) {
+  const auto paths = find_paths();
+  if (!paths) return fail_early(paths.error());
+  os::EventLoop loop;
+  TerminalBridge terminal(loop);
+  if (auto status = terminal.open(); !status) return fail_early(status.error());
+  const session::Request request = request_of(options, *paths, terminal);
+  auto warden = control::Client::start_warden();
+  if (!warden) return fail_early(warden.error());
+  return Run(loop, std::move(*warden), terminal, options, request.audit_path).execute(request);
+}
+
+}  // namespace sallyport::cli

@@ -1,0 +1,249 @@
+// The operator's file: where credentials lie, and what upstream hosts are.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "config/reading.h"
+#include "config/table_reader.h"
+#include "config/text_file.h"
+#include "config/toml_document.h"
+#include "os/safe_path.h"
+
+namespace sallyport::config {
+namespace {
+
+using Kind = Value::Kind;
+
+constexpr std::string_view kSourceRemedy = "write source = { file = \"/path/to/the/token\" }";
+
+// One reading of one file.
+struct Reader {
+  const std::string& home;
+  OperatorConfig& config;
+  Problems& problems;
+};
+
+// "/x" as it is, "~/x" under the home folder; anything else is a problem, and is not shown.
+std::optional<std::string> read_path(const Reader& reader, const Value& value, const char* key) {
+  const std::string& text = value.text;
+  if (text.starts_with('/')) return text;
+  if (text.starts_with("~/") && !reader.home.empty()) return reader.home + text.substr(1);
+  const bool homeless = text.starts_with("~/");
+  reader.problems.push_back({value.place,
+                             homeless ? "HOME is not set, so '~/' stands for nothing"
+                                      : std::string(key) + " is not an absolute path",
+                             "begin it with '/'" + std::string(homeless ? "" : " or '~/'")});
+  return std::nullopt;
+}
+
+void read_source(const Reader& reader, const std::string& name, const Value& table, const Place& place) {
+  TableReader source(table, "source", reader.problems);
+  source.refuse("env", "a credential cannot come from an environment variable",
+                "environments leak into every child process, crash report and /proc: put it into a file of "
+                "mode 0600 and "
+                "name that as file");
+  for (const std::string_view later : {"command", "systemd", "docker_secret"}) source.refuse_for_now(later);
+  const Value* file = source.find("file", Kind::String);
+  source.finish();
+  if (table.entries.empty()) {
+    reader.problems.push_back({table.place, "source has no 'file'", std::string(kSourceRemedy)});
+  }
+  if (file == nullptr) return;
+  if (auto path = read_path(reader, *file, "file")) {
+    reader.config.credentials[name] = CredentialSource{*std::move(path), place};
+  }
+}
+
+void read_credential(const Reader& reader, const Entry& entry) {
+  if (!is_credential_name(entry.key)) {
+    reader.problems.push_back(bad_credential_name(entry.place));
+    return;
+  }
+  const std::string what = "[credential." + entry.key + "]";
+  if (entry.value.kind != Kind::Table) {
+    reader.problems.push_back({entry.value.place,
+                               what + " must be a table, not " + std::string(name(entry.value.kind)),
+                               std::string(kSourceRemedy) + " below it; never write a token here"});
+    return;
+  }
+  TableReader credential(entry.value, what, reader.problems);
+  for (const std::string_view literal : {"token", "value", "secret", "password", "key"}) {
+    credential.refuse(literal, "a credential's value must not stand in this file",
+                      "put it into a file of its own of mode 0600 and " + std::string(kSourceRemedy));
+  }
+  const Value* source = credential.require("source", Kind::Table, kSourceRemedy);
+  credential.finish();
+  // Even one with problems is defined, so that what names it is not a problem as well.
+  reader.config.credentials.try_emplace(entry.key, CredentialSource{"", entry.place});
+  if (source != nullptr) read_source(reader, entry.key, *source, entry.place);
+}
+
+std::optional<std::string> read_ca(const Reader& reader, const Value& value) {
+  const auto path = read_path(reader, value, "ca");
+  if (!path) return std::nullopt;
+  auto pem = read_text_file(*path, value.place, "ca: " + escaped(*path));
+  if (!pem) {
+    reader.problems.push_back(std::move(pem).error());
+    return std::nullopt;
+  }
+  const auto problem = [&](const char* message, const char* remedy) {
+    reader.problems.push_back({value.place, "ca: " + escaped(*path) + " " + message, remedy});
+    return std::nullopt;
+  };
+  if (pem->find("PRIVATE KEY-----") != std::string::npos) {
+    return problem("holds a private key", "name a file that holds the CA's certificate alone");
+  }
+  const std::size_t begin = pem->find("-----BEGIN CERTIFICATE-----");
+  if (begin == std::string::npos || pem->find("-----END CERTIFICATE-----", begin) == std::string::npos) {
+    return problem("holds no certificate", "name a PEM file with the CA's certificate");
+  }
+  return *std::move(pem);
+}
+
+void read_kind(const Reader& reader, TableReader& table, policy::UpstreamHost& upstream) {
+  const Value* value = table.find("kind", Kind::String);
+  if (value == nullptr) return;
+  if (const auto kind = policy::host_kind_from_name(value->text)) {
+    upstream.kind = *kind;
+    return;
+  }
+  reader.problems.push_back({value->place, "kind cannot be " + shown(value->text),
+                             R"(write "github", "gitlab", "gitea", "bitbucket" or "generic")"});
+}
+
+void read_address(const Reader& reader, TableReader& table, policy::UpstreamHost& upstream) {
+  const Value* value = table.find("address", Kind::String);
+  if (value == nullptr) return;
+  upstream.address = policy::parse_pinned_address(value->text);
+  if (!upstream.address) {
+    reader.problems.push_back({value->place, "address is not an IP address",
+                               R"(write "192.0.2.7", "192.0.2.7:8443" or "[2001:db8::7]:8443")"});
+  }
+}
+
+// [host.git.corp.example] without quotes makes tables in tables: the name as it was meant.
+std::optional<std::string> unquoted_name(const Entry& entry) {
+  std::string name = entry.key;
+  const Value* value = &entry.value;
+  while (value->kind == Kind::Table && value->entries.size() == 1 &&
+         value->entries.front().value.kind == Kind::Table) {
+    name += "." + value->entries.front().key;
+    value = &value->entries.front().value;
+  }
+  if (name == entry.key || !policy::HostName::parse(name)) return std::nullopt;
+  return name;
+}
+
+std::optional<policy::HostName> read_host_name(const Reader& reader, const Entry& entry) {
+  Result<policy::HostName> host = policy::HostName::parse(entry.key);
+  const auto problem = [&](std::string message, std::string remedy) {
+    reader.problems.push_back({entry.place, std::move(message), std::move(remedy)});
+    return std::nullopt;
+  };
+  if (!host) {
+    if (const auto meant = unquoted_name(entry)) {
+      return problem("a host's name has dots and so stands in quotes", "write [host.\"" + *meant + "\"]");
+    }
+    return problem("[host.NAME]: " + host.error().detail,
+                   "write the name that git URLs have, without a port");
+  }
+  if (const std::string_view why = policy::special_name(*host); !why.empty()) {
+    return problem("'" + host->str() + "' cannot be granted: that name " + std::string(why), "");
+  }
+  if (reader.config.hosts.contains(*host)) {
+    return problem("'" + host->str() + "' is described twice", "remove one");
+  }
+  return *std::move(host);
+}
+
+void read_host(const Reader& reader, const Entry& entry) {
+  const auto host = read_host_name(reader, entry);
+  if (!host) return;
+  const std::string what = "[host.\"" + host->str() + "\"]";
+  if (entry.value.kind != Kind::Table) {
+    reader.problems.push_back(
+        {entry.value.place, what + " must be a table, not " + std::string(name(entry.value.kind)), ""});
+    return;
+  }
+  HostEntry result;
+  result.place = entry.place;
+  result.upstream.kind = policy::well_known_kind(*host);
+  TableReader table(entry.value, what, reader.problems);
+  read_kind(reader, table, result.upstream);
+  read_address(reader, table, result.upstream);
+  if (const Value* allow = table.find("allow_private", Kind::Boolean)) {
+    result.upstream.allow_private = allow->boolean;
+  }
+  if (const Value* ca = table.find("ca", Kind::String)) {
+    result.upstream.ca_pem = read_ca(reader, *ca).value_or("");
+  }
+  if (const Value* credential = table.find("credential", Kind::String)) {
+    if (!is_credential_name(credential->text)) {
+      reader.problems.push_back(bad_credential_name(credential->place));
+    } else if (!reader.config.credentials.contains(credential->text)) {
+      reader.problems.push_back({credential->place, "no credential is named '" + credential->text + "'",
+                                 "add [credential." + credential->text + "] to this file"});
+    }
+    result.credential = credential->text;
+  }
+  table.finish();
+  reader.config.hosts.emplace(*host, std::move(result));
+}
+
+}  // namespace
+
+std::string home_folder() {
+  const char* home = std::getenv("HOME");
+  return home != nullptr && home[0] == '/' ? home : "";
+}
+
+std::expected<OperatorConfig, Problems> parse_operator_config(std::string_view text, const std::string& file,
+                                                              const std::string& home) {
+  const std::expected<Value, Problem> document = parse_toml(text, file);
+  if (!document) return std::unexpected(Problems{document.error()});
+
+  OperatorConfig config;
+  Problems problems;
+  const Reader reader{home, config, problems};
+  TableReader root(*document, "the operator's file", problems);
+  check_version(root, problems);
+  // Credentials first, wherever they stand: hosts name them.
+  if (const Value* credentials = root.find("credential", Kind::Table)) {
+    for (const Entry& entry : credentials->entries) read_credential(reader, entry);
+  }
+  if (const Value* hosts = root.find("host", Kind::Table)) {
+    for (const Entry& entry : hosts->entries) read_host(reader, entry);
+  }
+  for (const std::string_view later : {"limits", "ceiling"}) root.refuse_for_now(later);
+  for (const std::string_view rule : {"git", "allow", "deny", "api", "tcp"}) {
+    root.refuse(rule, "rules do not stand in the operator's file", "move this table to the policy file");
+  }
+  root.finish();
+  if (!problems.empty()) {
+    sort_by_place(problems);
+    return std::unexpected(std::move(problems));
+  }
+  return config;
+}
+
+std::expected<OperatorConfig, Problems> load_operator_config(const std::string& path) {
+  const auto problem = [&](const Error& error) {
+    // The place names the path already; "PATH is ...: chmod 600 PATH" names its remedy.
+    const bool repeats = error.detail.starts_with(path + " ");
+    return std::unexpected(Problems{Problem{
+        {path}, repeats ? "the operator's file" + error.detail.substr(path.size()) : error.detail, ""}});
+  };
+  Result<Fd> fd = os::open_private_file(path, ::geteuid());
+  if (!fd) return problem(fd.error());
+  Result<std::string> text = os::read_whole(fd->get(), kMaxFileBytes);
+  if (!text) return problem(text.error());
+  return parse_operator_config(*text, path);
+}
+
+}  // namespace sallyport::config

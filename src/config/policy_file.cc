@@ -1,0 +1,154 @@
+// sallyport.toml: what the sandboxes of a workspace may do.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "config/config.h"
+#include "config/reading.h"
+#include "config/table_reader.h"
+#include "config/text_file.h"
+#include "config/toml_document.h"
+
+namespace sallyport::config {
+namespace {
+
+constexpr std::string_view kRuleRemedy = "add repo = \"host/owner/name\"";
+constexpr std::string_view kAccessRemedy = "add access = \"fetch\" or access = \"push\"";
+
+std::optional<policy::Access> access_from_name(std::string_view text) {
+  if (text == policy::name(policy::Access::Fetch)) return policy::Access::Fetch;
+  if (text == policy::name(policy::Access::Push)) return policy::Access::Push;
+  return std::nullopt;
+}
+
+std::optional<policy::Access> read_access(TableReader& rule, Problems& problems) {
+  const Value* value = rule.require("access", Value::Kind::String, kAccessRemedy);
+  if (value == nullptr) return std::nullopt;
+  const auto access = access_from_name(value->text);
+  if (!access) {
+    problems.push_back({value->place, "access cannot be " + shown(value->text),
+                        "write \"fetch\" or \"push\" (push includes fetch)"});
+  }
+  return access;
+}
+
+// The commonest slip is to leave the host out; what is wrong behind a host has its remedy in the sentence.
+std::string repo_remedy(std::string_view text) {
+  return policy::host_of_repo(text) ? "" : "begin with the host's name, as in \"github.com/acme/widget\"";
+}
+
+std::optional<policy::RepoPattern> read_repo(TableReader& rule, const OperatorConfig& config,
+                                             Problems& problems) {
+  const Value* value = rule.require("repo", Value::Kind::String, kRuleRemedy);
+  if (value == nullptr) return std::nullopt;
+  Result<policy::RepoPattern> pattern = parse_pattern(value->text, config);
+  if (pattern) return *std::move(pattern);
+  problems.push_back({value->place, "repo: " + pattern.error().detail, repo_remedy(value->text)});
+  return std::nullopt;
+}
+
+void read_rule(const Value& table, const std::string& file, const OperatorConfig& config, PolicyFile& policy,
+               Problems& problems) {
+  TableReader rule(table, "[[git]]", problems);
+  auto repo = read_repo(rule, config, problems);
+  const auto access = read_access(rule, problems);
+  const Value* credential = rule.find("credential", Value::Kind::String);
+  if (credential != nullptr && !is_credential_name(credential->text)) {
+    problems.push_back(bad_credential_name(credential->place));
+  }
+  rule.refuse("version", "below [[git]] this key belongs to the rule", "move it above the first table");
+  rule.refuse_for_now("push");
+  rule.refuse_for_now("lfs");
+  rule.finish();
+  if (!repo || !access) return;
+  policy.git.push_back({*std::move(repo), *access, credential == nullptr ? "" : credential->text,
+                        policy::RuleSource{file, table.place.line}});
+  policy.places.push_back(table.place);
+  policy.credential_places.push_back(credential == nullptr ? table.place : credential->place);
+}
+
+void read_rules(const Value& rules, const std::string& file, const OperatorConfig& config, PolicyFile& policy,
+                Problems& problems) {
+  if (rules.items.size() > kMaxRules) {
+    problems.push_back({rules.items[kMaxRules].place, "the file has more than 10000 rules", "use wildcards"});
+    return;
+  }
+  for (const Value& item : rules.items) {
+    if (item.kind == Value::Kind::Table) {
+      read_rule(item, file, config, policy, problems);
+    } else {
+      problems.push_back({item.place, "a rule must be a table, not " + std::string(name(item.kind)),
+                          "write [[git]] above its keys"});
+    }
+  }
+}
+
+const Value* find_rules(TableReader& root, const Value& document, Problems& problems) {
+  const std::size_t before = problems.size();
+  const Value* rules = root.find("git", Value::Kind::Array);
+  if (problems.size() == before) return rules;
+  // The usual slip has a better remedy than its type.
+  const bool single = std::ranges::any_of(document.entries, [](const Entry& entry) {
+    return entry.key == "git" && entry.value.kind == Value::Kind::Table;
+  });
+  if (single) problems.back().remedy = "write [[git]] with two brackets: each one is a rule";
+  return nullptr;
+}
+
+}  // namespace
+
+std::expected<PolicyFile, Problems> parse_policy(std::string_view text, const std::string& file,
+                                                 const OperatorConfig& config) {
+  const std::expected<Value, Problem> document = parse_toml(text, file);
+  if (!document) return std::unexpected(Problems{document.error()});
+
+  PolicyFile policy;
+  Problems problems;
+  TableReader root(*document, "the policy", problems);
+  check_version(root, problems);
+  if (const Value* rules = find_rules(root, *document, problems)) {
+    read_rules(*rules, file, config, policy, problems);
+  }
+  for (const std::string_view later : {"allow", "deny", "api", "tcp", "limits"}) root.refuse_for_now(later);
+  root.refuse("credential", "a policy names credentials and never defines them",
+              "move this table to the operator's file");
+  root.refuse("host", "hosts are described in the operator's file", "move this table there");
+  root.finish();
+  if (!problems.empty()) {
+    sort_by_place(problems);
+    return std::unexpected(std::move(problems));
+  }
+  return policy;
+}
+
+std::expected<PolicyFile, Problems> load_policy(const std::string& path, const OperatorConfig& config) {
+  const auto text = read_text_file(path, {path}, "the policy file");
+  if (!text) return std::unexpected(Problems{text.error()});
+  return parse_policy(*text, path, config);
+}
+
+std::expected<policy::GitRule, Problems> parse_git_option(std::string_view text,
+                                                          const OperatorConfig& config) {
+  const std::string option = "--git";
+  const auto problem = [&](std::string message, std::string remedy) {
+    return std::unexpected(Problems{Problem{{option}, std::move(message), std::move(remedy)}});
+  };
+  policy::Access access = policy::Access::Fetch;
+  const std::size_t colon = text.rfind(':');
+  const std::size_t slash = text.rfind('/');
+  if (colon != std::string_view::npos && slash != std::string_view::npos && colon > slash) {
+    if (text.substr(colon) != ":push") {
+      return problem("the access cannot be " + shown(text.substr(colon + 1)),
+                     "write HOST/OWNER/REPO to fetch, HOST/OWNER/REPO:push to push too");
+    }
+    access = policy::Access::Push;
+    text = text.substr(0, colon);
+  }
+  Result<policy::RepoPattern> pattern = parse_pattern(text, config);
+  if (!pattern) return problem(pattern.error().detail, repo_remedy(text));
+  const auto entry = config.hosts.find(pattern->host());
+  const std::string credential = entry == config.hosts.end() ? "" : entry->second.credential;
+  return policy::GitRule{*std::move(pattern), access, credential, policy::RuleSource{option, 0}};
+}
+
+}  // namespace sallyport::config

@@ -1,0 +1,35 @@
+#include "config/text_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/fd.h"
+#include "os/safe_path.h"
+
+namespace sallyport::config {
+
+std::expected<std::string, Problem> read_text_file(const std::string& path, const Place& place,
+                                                   const std::string& what) {
+  const auto problem = [&](const std::string& message, std::string remedy) {
+    return std::unexpected(Problem{place, what + " " + message, std::move(remedy)});
+  };
+  // Non-blocking: a FIFO in its place must not hold us up.
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) {
+    if (errno == ENOENT) return problem("does not exist", "create it, or name another");
+    return problem("cannot be opened: " + errno_text(errno), "make it readable for you");
+  }
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return problem("cannot be examined: " + errno_text(errno), "");
+  if (!S_ISREG(status.st_mode)) return problem("is not a regular file", "name a file");
+  if ((status.st_mode & S_IWOTH) != 0) return problem("may be written by everybody", "chmod o-w it");
+  if (std::cmp_greater(status.st_size, kMaxFileBytes)) return problem("is larger than 1 MiB", "");
+  Result<std::string> text = os::read_whole(fd.get(), kMaxFileBytes);
+  if (!text) return problem("cannot be read: " + text.error().detail, "");
+  return *std::move(text);
+}
+
+}  // namespace sallyport::config

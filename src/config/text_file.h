@@ -1,0 +1,16 @@
+// Reading a whole text file by its path, with messages for the person who named it.
+#pragma once
+
+#include <expected>
+#include <string>
+
+#include "config/config.h"
+
+namespace sallyport::config {
+
+// A regular file of at most kMaxFileBytes that not everybody may write. Symbolic links are followed. The
+// problem's place is `place` and its message begins with `what` ("the policy file").
+std::expected<std::string, Problem> read_text_file(const std::string& path, const Place& place,
+                                                   const std::string& what);
+
+}  // namespace sallyport::config

@@ -1,0 +1,162 @@
+#include "control/protocol.h"
+
+#include <algorithm>
+#include <concepts>
+#include <initializer_list>
+#include <vector>
+
+#include "wire/codec.h"
+
+namespace sallyport::control {
+namespace {
+
+// A text for the user is cut to this, so that it fits a packet whatever went wrong.
+constexpr std::size_t kMaxText = 32 * 1024;
+constexpr std::uint32_t kMaxStrings = 100'000;
+
+enum class Tag : std::uint8_t { Start = 1, Signal, Notice, Started, Stopped, Finished, Failed };
+
+void put(wire::Writer& out, const Start&) {
+  out.enumerator(Tag::Start);
+}
+void put(wire::Writer& out, const Signal& signal) {
+  out.enumerator(Tag::Signal).u32(static_cast<std::uint32_t>(signal.number));
+}
+void put(wire::Writer& out, const Notice& notice) {
+  out.enumerator(Tag::Notice).string(notice.text.substr(0, kMaxText));
+}
+void put(wire::Writer& out, const Started&) {
+  out.enumerator(Tag::Started);
+}
+void put(wire::Writer& out, const Stopped&) {
+  out.enumerator(Tag::Stopped);
+}
+void put(wire::Writer& out, const Finished& finished) {
+  out.enumerator(Tag::Finished)
+      .u32(static_cast<std::uint32_t>(finished.exit_code))
+      .string(finished.summary.substr(0, kMaxText));
+}
+void put(wire::Writer& out, const Failed& failed) {
+  out.enumerator(Tag::Failed).string(failed.text.substr(0, kMaxText));
+}
+
+template <class Variant>
+std::string encode_variant(const Variant& message) {
+  wire::Writer out;
+  std::visit([&](const auto& alternative) { put(out, alternative); }, message);
+  return out.take();
+}
+
+int small_number(wire::Reader& in) {
+  const std::uint32_t value = in.u32();
+  if (value > 255) in.refuse();
+  return static_cast<int>(value);
+}
+
+// Both directions share the tags; what a side may not send is refused here.
+template <class Variant>
+Result<Variant> decode_variant(std::string_view bytes, std::initializer_list<Tag> permitted) {
+  wire::Reader in(bytes);
+  const auto tag = static_cast<Tag>(in.u8());
+  std::variant<Start, Signal, Notice, Started, Stopped, Finished, Failed> message;
+  switch (tag) {
+    case Tag::Start:
+      message = Start{};
+      break;
+    case Tag::Signal:
+      message = Signal{small_number(in)};
+      break;
+    case Tag::Notice:
+      message = Notice{in.string(kMaxText)};
+      break;
+    case Tag::Started:
+      message = Started{};
+      break;
+    case Tag::Stopped:
+      message = Stopped{};
+      break;
+    case Tag::Finished: {
+      const int code = small_number(in);
+      message = Finished{code, in.string(kMaxText)};
+      break;
+    }
+    case Tag::Failed:
+      message = Failed{in.string(kMaxText)};
+      break;
+  }
+  const bool may_be_sent = std::ranges::find(permitted, tag) != permitted.end();
+  if (!may_be_sent || !in.finished()) return fail(Reason::Internal, "a control message that is none");
+  Variant result;
+  std::visit(
+      [&]<class T>(T& alternative) {
+        if constexpr (std::constructible_from<Variant, T>) result = std::move(alternative);
+      },
+      message);
+  return result;
+}
+
+void put_strings(wire::Writer& out, const std::vector<std::string>& strings) {
+  out.u32(static_cast<std::uint32_t>(strings.size()));
+  for (const std::string& string : strings) out.string(string);
+}
+
+std::vector<std::string> get_strings(wire::Reader& in) {
+  std::vector<std::string> strings(in.count(kMaxStrings));
+  for (std::string& string : strings) string = in.string(kMaxRequestBytes);
+  return strings;
+}
+
+}  // namespace
+
+std::string encode(const ToWarden& message) {
+  return encode_variant(message);
+}
+std::string encode(const FromWarden& message) {
+  return encode_variant(message);
+}
+
+Result<ToWarden> decode_to_warden(std::string_view bytes) {
+  return decode_variant<ToWarden>(bytes, {Tag::Start, Tag::Signal});
+}
+
+Result<FromWarden> decode_from_warden(std::string_view bytes) {
+  return decode_variant<FromWarden>(bytes,
+                                    {Tag::Notice, Tag::Started, Tag::Stopped, Tag::Finished, Tag::Failed});
+}
+
+std::string encode_request(const session::Request& request) {
+  wire::Writer out;
+  put_strings(out, request.command);
+  out.string(request.working_directory).string(request.home);
+  out.string(request.sources.policy_path).enumerator(request.sources.policy);
+  out.string(request.sources.config_path).enumerator(request.sources.config);
+  put_strings(out, request.sources.git_options);
+  put_strings(out, request.mounts);
+  out.string(request.audit_path);
+  put_strings(out, request.environment);
+  put_strings(out, request.extra_environment);
+  out.flag(request.terminal_on_stdin);
+  return out.take();
+}
+
+Result<session::Request> decode_request(std::string_view bytes) {
+  wire::Reader in(bytes);
+  session::Request request;
+  request.command = get_strings(in);
+  request.working_directory = in.string(kMaxRequestBytes);
+  request.home = in.string(kMaxRequestBytes);
+  request.sources.policy_path = in.string(kMaxRequestBytes);
+  request.sources.policy = in.enumerator(config::Presence::Named);
+  request.sources.config_path = in.string(kMaxRequestBytes);
+  request.sources.config = in.enumerator(config::Presence::Named);
+  request.sources.git_options = get_strings(in);
+  request.mounts = get_strings(in);
+  request.audit_path = in.string(kMaxRequestBytes);
+  request.environment = get_strings(in);
+  request.extra_environment = get_strings(in);
+  request.terminal_on_stdin = in.flag();
+  if (!in.finished()) return fail(Reason::Internal, "a request that is none");
+  return request;
+}
+
+}  // namespace sallyport::control

@@ -1,0 +1,89 @@
+#include "control/server.h"
+
+#include <poll.h>
+
+#include "wire/sealed.h"
+
+namespace sallyport::control {
+namespace {
+
+// The request, and the three standard descriptors.
+constexpr std::size_t kStartDescriptors = 4;
+
+}  // namespace
+
+Server::Server(os::EventLoop& loop, Fd socket) : loop_(loop), socket_(std::move(socket)) {}
+
+Server::~Server() {
+  if (socket_) loop_.unwatch(socket_.get());
+}
+
+Status Server::serve() {
+  if (auto status = os::set_nonblocking(socket_.get()); !status) return status;
+  loop_.watch(socket_.get(), POLLIN, [this](short) { on_readable(); });
+  return loop_.run();
+}
+
+void Server::on_readable() {
+  auto packet = os::recv_packet(socket_.get());
+  if (packet && !*packet) return;
+  Status status;
+  if (!packet) {
+    status = fail(std::move(packet));
+  } else if ((*packet)->end) {
+    status = fail(Reason::SessionEnded, "the command line went away");
+  } else {
+    status = on_message(std::move(**packet));
+  }
+  if (status) return;
+  loop_.unwatch(socket_.get());
+  if (session_) return session_->abandon();
+  tell(Failed{status.error().detail});
+  loop_.stop();
+}
+
+Status Server::on_message(os::Packet packet) {
+  auto message = decode_to_warden(packet.bytes);
+  if (!message) return fail(std::move(message));
+  if (const auto* signal = std::get_if<Signal>(&*message)) {
+    if (session_) session_->signal(signal->number);
+    return {};
+  }
+  if (session_) return fail(Reason::Internal, "a second request on one socket");
+  return start_session(std::move(packet));
+}
+
+Status Server::start_session(os::Packet packet) {
+  if (packet.fds.size() != kStartDescriptors)
+    return fail(Reason::Internal, "a request without its descriptors");
+  auto bytes = wire::read_memfd(packet.fds[0], kMaxRequestBytes);
+  if (!bytes) return fail(std::move(bytes));
+  auto request = decode_request(*bytes);
+  if (!request) return fail(std::move(request));
+  session_.emplace(loop_, std::move(*request),
+                   std::array{std::move(packet.fds[1]), std::move(packet.fds[2]), std::move(packet.fds[3])},
+                   session::Session::Callbacks{
+                       .on_notice = [this](std::string text) { tell(Notice{std::move(text)}); },
+                       .on_started = [this] { tell(Started{}); },
+                       .on_stopped = [this] { tell(Stopped{}); },
+                       .on_finished =
+                           [this](int exit_code, std::string summary) {
+                             tell(Finished{exit_code, std::move(summary)});
+                             loop_.stop();
+                           },
+                       .on_failed =
+                           [this](std::string text) {
+                             tell(Failed{std::move(text)});
+                             loop_.stop();
+                           },
+                   });
+  session_->start();
+  return {};
+}
+
+void Server::tell(const FromWarden& message) {
+  // A command line that is gone needs no news; its end is noticed by on_readable().
+  (void)os::send_packet(socket_.get(), encode(message));
+}
+
+}  // namespace sallyport::control

@@ -1,0 +1,51 @@
+// The sandbox's name server: questions over UDP and TCP, one session's.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "audit/recorder.h"
+#include "base/fd.h"
+#include "base/rate.h"
+#include "dns/answer.h"
+#include "net/stream.h"
+#include "net/task.h"
+#include "net/worker.h"
+
+namespace sallyport::dns {
+
+// Over both transports together. What comes faster is dropped, not queued: clients ask again, and a flood
+// costs neither memory nor audit lines.
+inline constexpr double kMaxQueriesPerSecond = 50;
+inline constexpr double kMaxQueriesBurst = 100;
+
+inline constexpr std::size_t kMaxTcpQueries = 100;  // of one connection
+inline constexpr std::chrono::seconds kTcpIdle{10};
+
+class Server {
+ public:
+  // All are borrowed and outlive this.
+  Server(net::Worker& worker, const policy::Grant& grant, const SyntheticAddresses& addresses,
+         audit::Recorder& recorder);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Answers on a bound, non-blocking socket until it fails. Where the socket has IP_PKTINFO or
+  // IPV6_RECVPKTINFO on, an answer leaves from the address that was asked; with a wildcard socket the kernel
+  // would choose another, and the client would not take it.
+  net::Task<> serve_udp(Fd socket);
+  // One connection, with each message behind its length (RFC 7766), until its end.
+  net::Task<> serve_tcp(std::unique_ptr<net::Stream> stream);
+
+ private:
+  void answer_waiting(int socket);
+  std::string answer_one(std::string_view query);
+
+  net::Worker& worker_;
+  const policy::Grant& grant_;
+  const SyntheticAddresses& addresses_;
+  audit::Recorder& recorder_;
+  TokenBucket rate_{kMaxQueriesPerSecond, kMaxQueriesBurst};
+};
+
+}  // namespace sallyport::dns

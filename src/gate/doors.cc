@@ -1,0 +1,116 @@
+#include "gate/doors.h"
+
+#include <sys/socket.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+namespace sallyport::gate {
+namespace {
+
+namespace asio = boost::asio;
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+
+// Connections that are accepted before other coroutines get their turn.
+constexpr int kMaxAcceptsPerTurn = 32;
+// When descriptors or memory run out: until some are free again.
+constexpr std::chrono::milliseconds kOutOfResourcesPause{100};
+
+bool is_out_of_resources(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+// The one waiting connection is bad, or the call was disturbed: the next may be fine (accept(2), "Error
+// handling").
+bool is_passing(int error) {
+  return error == EINTR || error == ECONNABORTED || error == EPROTO || error == EPERM || error == ENETDOWN ||
+         error == EHOSTDOWN || error == EHOSTUNREACH || error == ENETUNREACH || error == ENOPROTOOPT;
+}
+
+}  // namespace
+
+Doors::Doors(net::Worker& worker, Front& front, dns::Server& dns, audit::Recorder& recorder)
+    : worker_(worker),
+      front_(front),
+      dns_(dns),
+      recorder_(recorder),
+      room_(worker.io(), asio::steady_timer::time_point::max()) {}
+
+Status Doors::open(const wire::GateDoors& message, std::vector<Fd> fds) {
+  if (fds.size() != message.doors.size()) return fail(Reason::Internal, "doors and descriptors do not match");
+  for (std::size_t i = 0; i < message.doors.size(); ++i) {
+    switch (message.doors[i].kind) {
+      case wire::DoorKind::Tcp:
+        worker_.spawn("a TCP door", accept_loop(std::move(fds[i]), message.mode));
+        break;
+      case wire::DoorKind::Udp:
+        worker_.spawn("a UDP door", dns_.serve_udp(std::move(fds[i])));
+        break;
+    }
+  }
+  return {};
+}
+
+net::Task<> Doors::accept_loop(Fd listener, os::DoorMode mode) {
+  asio::posix::stream_descriptor door(worker_.io(), listener.release());
+  while (true) {
+    if (connections_ >= kMaxConnections) co_await wait_for_room();
+    const auto [error] = co_await door.async_wait(asio::posix::descriptor_base::wait_read, kAwait);
+    if (error) co_return;
+    const int problem = accept_waiting(door.native_handle(), mode);
+    if (problem == 0) continue;
+    if (is_out_of_resources(problem)) {
+      co_await worker_.sleep(kOutOfResourcesPause);
+      continue;
+    }
+    std::fprintf(stderr, "a door is closed: accept: %s\n", errno_text(problem).c_str());
+    co_return;
+  }
+}
+
+int Doors::accept_waiting(int listener, os::DoorMode mode) {
+  for (int i = 0; i < kMaxAcceptsPerTurn && connections_ < kMaxConnections; ++i) {
+    Fd connection(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (connection) {
+      ++connections_;
+      worker_.spawn("a connection", serve(std::move(connection), mode));
+      continue;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    if (!is_passing(errno)) return errno;
+  }
+  return 0;
+}
+
+net::Task<> Doors::serve(Fd connection, os::DoorMode mode) {
+  // What the warden said before this client connected has arrived with it at the latest, and waits in the
+  // loop's queue: behind it, so that no connection is served by what held before.
+  co_await asio::post(worker_.io(), asio::use_awaitable);
+  auto destination = os::original_destination(connection.get(), mode);
+  if (destination) {
+    co_await front_.serve(std::move(connection), *destination);
+  } else {
+    co_await front_.refuse(std::move(connection), "", std::move(destination).error());
+  }
+  --connections_;
+  room_.cancel();
+}
+
+net::Task<> Doors::wait_for_room() {
+  if (full_lines_.take(net::Clock::now())) {
+    audit::Event event;
+    event.kind = audit::Kind::Refused;
+    event.entry = audit::Entry::Tcp;
+    event.reason = Reason::TooMany;
+    event.detail = std::to_string(connections_) + " connections are open; others wait";
+    recorder_.note(std::move(event));
+  }
+  while (connections_ >= kMaxConnections) co_await room_.async_wait(kAwait);
+}
+
+}  // namespace sallyport::gate

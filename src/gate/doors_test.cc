@@ -1,0 +1,106 @@
+#include "gate/doors.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "gate/testing.h"
+
+namespace sallyport::gate {
+namespace {
+
+using testing::receive_all;
+using testing::send_text;
+
+// Tells a client, who waits on another thread, that the doors are full.
+class FullRecorder final : public audit::Recorder {
+ public:
+  net::Task<Status> record(audit::Event event) override {
+    note(std::move(event));
+    co_return Status();
+  }
+  void note(audit::Event event) override {
+    if (event.reason == Reason::TooMany) full.set_value(doors->connections());
+    events.push_back(std::move(event));
+  }
+
+  const Doors* doors = nullptr;
+  std::promise<std::size_t> full;
+  std::vector<audit::Event> events;
+};
+
+class DoorsTest : public ::testing::Test {
+ protected:
+  DoorsTest() { recorder_.doors = &doors_; }
+
+  os::Endpoint open_tcp_door() {
+    Fd listener = testing::loopback_socket(SOCK_STREAM);
+    const os::Endpoint address = testing::bound_address(listener.get());
+    std::vector<Fd> fds;
+    fds.push_back(std::move(listener));
+    const wire::GateDoors message{wire::DoorMode::Direct, {{wire::DoorKind::Tcp, address.port}}};
+    EXPECT_TRUE(doors_.open(message, std::move(fds)));
+    return address;
+  }
+  template <class Client>
+  void with_client(Client client) {
+    std::thread thread([&] {
+      client();
+      boost::asio::post(worker_.io(), [this] { worker_.stop(); });
+    });
+    worker_.run();
+    thread.join();
+  }
+
+  policy::Grant grant_;
+  FullRecorder recorder_;
+  testing::FakeOpener opener_;
+  git::Context git_{grant_, recorder_, opener_, opener_};
+  dns::SyntheticAddresses addresses_{grant_};
+  net::Worker worker_;
+  dns::Server dns_{worker_, grant_, addresses_, recorder_};
+  std::unique_ptr<egress::Interceptor> interceptor_ =
+      *egress::Interceptor::make(worker_, *net::make_session_ca("0123456789abcdef"));
+  Front front_{{worker_, git_, addresses_, dns_, *interceptor_}};
+  Doors doors_{worker_, front_, dns_, recorder_};
+};
+
+TEST_F(DoorsTest, HandEachConnectionToTheFrontWithItsDestination) {
+  const os::Endpoint door = open_tcp_door();
+  with_client([&] {
+    const Fd client = testing::connect_to(door);
+    EXPECT_EQ(receive_all(client.get()).error, ECONNRESET);
+  });
+  ASSERT_EQ(recorder_.events.size(), 1U);
+  EXPECT_EQ(recorder_.events[0].reason, Reason::IpLiteral);
+  EXPECT_EQ(recorder_.events[0].destination, door.text());
+}
+
+TEST_F(DoorsTest, LetConnectionsWaitWhenTooManyAreOpenAndTellItOnce) {
+  // While the probe is armed, a connection stays open until its line is there.
+  front_.arm(Probe{"probe\n", "door\n"});
+  const os::Endpoint door = open_tcp_door();
+  with_client([&] {
+    std::vector<Fd> idle;
+    for (std::size_t i = 0; i < kMaxConnections; ++i) idle.push_back(testing::connect_to(door));
+    const Fd last = testing::connect_to(door);
+    send_text(last.get(), "probe\n");
+
+    auto full = recorder_.full.get_future();
+    ASSERT_EQ(full.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+    EXPECT_EQ(full.get(), kMaxConnections);
+    idle.front().reset();
+    EXPECT_EQ(receive_all(last.get()).bytes, "door\n");
+  });
+}
+
+TEST_F(DoorsTest, RefuseAMessageThatDoesNotFitItsDescriptors) {
+  EXPECT_FALSE(doors_.open({wire::DoorMode::Direct, {{wire::DoorKind::Tcp, 443}}}, {}));
+}
+
+}  // namespace
+}  // namespace sallyport::gate

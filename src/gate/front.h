@@ -1,0 +1,74 @@
+// What becomes of one connection of the sandbox: by where it was going (the kernel says so) and by what it
+// then speaks. Whatever the outcome, it leaves exactly one line in the audit log, or one for each request.
+//
+//   the gateway's own door          refused (DoorAddressed)
+//   port 443 of any address         TLS; the SNI's host is judged, and every request in it by git::serve
+//   port 80 of any address          one request is read and refused with a sentence that names https://
+//   port 53 of any address          DNS
+//   any other                       refused (PortNotAllowed at a name's address, else IpLiteral)
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "audit/recorder.h"
+#include "base/fd.h"
+#include "dns/server.h"
+#include "dns/synthetic.h"
+#include "egress/intercept.h"
+#include "git/gateway.h"
+#include "net/task.h"
+#include "net/worker.h"
+#include "os/endpoint.h"
+
+namespace sallyport::gate {
+
+inline constexpr std::chrono::seconds kProbeLimit{5};
+
+// What a session's connections have in common. All of it outlives the front.
+struct Session {
+  net::Worker& worker;
+  const git::Context& git;
+  const dns::SyntheticAddresses& addresses;
+  dns::Server& dns;
+  egress::Interceptor& interceptor;
+};
+
+// Pre-flight asks whether what answers in the sandbox is this very gate. Both lines end in a newline.
+struct Probe {
+  std::string probe_line;
+  std::string door_line;
+};
+
+class Front {
+ public:
+  explicit Front(const Session& session) : session_(session) {}
+  Front(const Front&) = delete;
+  Front& operator=(const Front&) = delete;
+
+  // While armed, before the workload runs, every connection is a probe: one that opens with probe_line is
+  // answered with door_line (without an audit line), any other is refused.
+  void arm(std::optional<Probe> probe) { probe_ = std::move(probe); }
+
+  // A new connection, non-blocking, that was going to `destination`; nullopt: to the door itself. Refused
+  // ones are reset, so that clients fail at once.
+  net::Task<> serve(Fd connection, std::optional<os::Endpoint> destination);
+  // Of a connection that cannot be served at all.
+  net::Task<> refuse(Fd connection, std::string destination, Error error);
+
+ private:
+  net::Task<> serve_probe(Fd connection, os::Endpoint destination);
+  net::Task<> serve_tls(Fd connection, os::Endpoint destination);
+  net::Task<> serve_requests(net::Stream& stream, git::ClientSide client);
+  net::Task<> serve_plain_http(Fd connection, os::Endpoint destination);
+  net::Task<> refuse_port(Fd connection, os::Endpoint destination);
+
+  Status judge(const policy::HostName& host, const os::Endpoint& destination) const;
+  Error refusal_in_clear(const http::RequestHead& head, const os::Endpoint& destination) const;
+
+  Session session_;
+  std::optional<Probe> probe_;
+};
+
+}  // namespace sallyport::gate

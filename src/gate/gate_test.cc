@@ -1,0 +1,179 @@
+#include "gate/gate.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gate/testing.h"
+#include "net/certificate.h"
+#include "os/unix_socket.h"
+#include "wire/grant_codec.h"
+#include "wire/sealed.h"
+
+namespace sallyport::gate {
+namespace {
+
+constexpr std::chrono::seconds kLimit{30};
+
+// The gate on this thread, and the warden on another with the other end of the control socket.
+class GateTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto [gate_end, warden_end] = *os::socket_pair(os::SocketKind::Packet);
+    warden_ = std::move(warden_end);
+    const auto ca = *net::make_session_ca("0123456789abcdef");
+    start_ = {"0123456789abcdef", *net::certificate_pem(*ca.certificate), *net::private_key_pem(*ca.key)};
+    auto pattern = *policy::RepoPattern::parse("api.ok.test/acme/widget", policy::HostKind::Generic);
+    grant_.hosts[pattern.host()].ca_pem = start_.ca_certificate_pem;
+    grant_.git.push_back({std::move(pattern), policy::Access::Fetch, "", {}});
+    auto gate = Gate::make(worker_, start_, grant_, std::move(gate_end));
+    ASSERT_TRUE(gate) << gate.error().detail;
+    gate_ = *std::move(gate);
+  }
+
+  Status serve(const std::function<void()>& warden) {
+    std::optional<Status> outcome;
+    worker_.spawn("gate", serve_gate(outcome));
+    std::thread thread([&] {
+      warden();
+      warden_.reset();
+    });
+    worker_.run();
+    thread.join();
+    return *outcome;
+  }
+
+  void send(const wire::ToGate& message, const std::vector<int>& fds = {}) {
+    EXPECT_TRUE(os::send_packet(warden_.get(), wire::encode(message), fds));
+  }
+  wire::FromGate receive() {
+    const auto packet = os::recv_packet_within(warden_.get(), kLimit);
+    if (!packet) return {};
+    return wire::decode_from_gate(packet->bytes).value_or(wire::Ready{});
+  }
+  void expect_ready() { EXPECT_TRUE(std::holds_alternative<wire::Ready>(receive())); }
+
+  net::Worker worker_;
+  Fd warden_;
+  wire::GateStart start_;
+  policy::Grant grant_;
+  std::unique_ptr<Gate> gate_;
+
+ private:
+  net::Task<> serve_gate(std::optional<Status>& outcome) {
+    outcome = co_await gate_->serve();
+    worker_.stop();
+  }
+};
+
+TEST_F(GateTest, ServesUntilTheWardenGoes) {
+  EXPECT_TRUE(serve([this] { expect_ready(); }));
+}
+
+TEST_F(GateTest, AnswersTheProbeAtItsDoorsAndThenRefusesWithAnAuditedLine) {
+  const Fd listener = testing::loopback_socket(SOCK_STREAM);
+  const os::Endpoint door = testing::bound_address(listener.get());
+  const Status status = serve([&] {
+    expect_ready();
+    send(wire::GateProbe{true, "probe 0123\n", "door 4567\n"});
+    send(wire::GateDoors{wire::DoorMode::Direct, {{wire::DoorKind::Tcp, door.port}}}, {listener.get()});
+    const Fd probe = testing::connect_to(door);
+    testing::send_text(probe.get(), "probe 0123\n");
+    EXPECT_EQ(testing::receive_all(probe.get()).bytes, "door 4567\n");
+    send(wire::GateProbe{false, "", ""});
+
+    const Fd client = testing::connect_to(door);
+    const auto message = receive();
+    const auto* audited = std::get_if<wire::AuditAppend>(&message);
+    ASSERT_NE(audited, nullptr);
+    EXPECT_EQ(audited->event.reason, Reason::IpLiteral);
+    EXPECT_EQ(audited->event.destination, door.text());
+    send(wire::AuditWritten{audited->number, true});
+    EXPECT_EQ(testing::receive_all(client.get()).error, ECONNRESET);
+  });
+  EXPECT_TRUE(status) << status.error().detail;
+}
+
+TEST_F(GateTest, AnswersDnsAtItsUdpDoor) {
+  const Fd socket = testing::loopback_socket(SOCK_DGRAM);
+  const os::Endpoint door = testing::bound_address(socket.get());
+  EXPECT_TRUE(serve([&] {
+    expect_ready();
+    send(wire::GateDoors{wire::DoorMode::Direct, {{wire::DoorKind::Udp, door.port}}}, {socket.get()});
+    const Fd client = testing::connect_to(door, SOCK_DGRAM);
+    using namespace std::string_literals;
+    testing::send_text(client.get(), "\x12\x34\1\0\0\1\0\0\0\0\0\0\3api\2ok\4test\0\0\1\0\1"s);
+    char answer[512];
+    const ssize_t got = ::recv(client.get(), answer, sizeof answer, 0);
+    ASSERT_GT(got, 4);
+    EXPECT_EQ(std::string(answer + got - 4, 4), "\xc6\x12\0\2"s);
+  }));
+}
+
+TEST_F(GateTest, EndsAtAnythingThatTheWardenMayNotSay) {
+  const Fd some = testing::loopback_socket(SOCK_DGRAM);
+  struct Case {
+    std::string_view what;
+    std::string bytes;
+    std::vector<int> fds;
+  };
+  const std::vector<Case> cases{
+      {"rubbish", "rubbish", {}},
+      {"a second start", wire::encode(wire::ToGate(start_)), {some.get()}},
+      {"a vault without its socket", wire::encode(wire::ToGate(wire::GateVault{})), {}},
+      {"a packet log without its socket", wire::encode(wire::ToGate(wire::GatePacketLog{})), {}},
+      {"a descriptor too many", wire::encode(wire::ToGate(wire::AuditWritten{1, true})), {some.get()}},
+      {"an empty probe", wire::encode(wire::ToGate(wire::GateProbe{true, "", ""})), {}},
+  };
+  for (const auto& test : cases) {
+    SCOPED_TRACE(test.what);
+    SetUp();
+    const Status status = serve([&] {
+      expect_ready();
+      EXPECT_TRUE(os::send_packet(warden_.get(), test.bytes, test.fds));
+    });
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().reason, Reason::Internal);
+  }
+}
+
+TEST_F(GateTest, RefusesAKeyThatIsNone) {
+  auto [ours, theirs] = *os::socket_pair(os::SocketKind::Packet);
+  wire::GateStart start = start_;
+  start.ca_key_pem = "no key";
+  EXPECT_FALSE(Gate::make(worker_, start, grant_, std::move(ours)));
+}
+
+TEST(ReceiveStart, TakesTheStartAndItsGrantAndNothingElse) {
+  auto [gate_end, warden_end] = *os::socket_pair(os::SocketKind::Packet);
+  policy::Grant grant;
+  auto pattern = *policy::RepoPattern::parse("api.ok.test/acme/widget", policy::HostKind::Generic);
+  grant.hosts.emplace(pattern.host(), policy::UpstreamHost{});
+  grant.git.push_back({std::move(pattern), policy::Access::Fetch, "", {}});
+  const Fd memory = *wire::to_memfd(wire::encode_grant(grant));
+  const std::string start = wire::encode(wire::ToGate(wire::GateStart{"session", "certificate", "key"}));
+  const std::vector<int> one{memory.get()};
+  const std::vector<int> wrong{warden_end.get()};
+
+  ASSERT_TRUE(os::send_packet(warden_end.get(), start, one));
+  const auto received = receive_start(gate_end);
+  ASSERT_TRUE(received) << received.error().detail;
+  EXPECT_EQ(received->message.session, "session");
+  EXPECT_EQ(received->grant.git.size(), 1U);
+
+  ASSERT_TRUE(os::send_packet(warden_end.get(), start));
+  EXPECT_FALSE(receive_start(gate_end));
+  ASSERT_TRUE(os::send_packet(warden_end.get(), start, wrong));
+  EXPECT_FALSE(receive_start(gate_end));
+  ASSERT_TRUE(os::send_packet(warden_end.get(), wire::encode(wire::ToGate(wire::AuditWritten{1, true}))));
+  EXPECT_FALSE(receive_start(gate_end));
+  warden_end.reset();
+  EXPECT_FALSE(receive_start(gate_end));
+}
+
+}  // namespace
+}  // namespace sallyport::gate

@@ -1,0 +1,124 @@
+// For tests: an upstream that answers by a script, and an audit log in memory.
+#pragma once
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "audit/recorder.h"
+#include "upstream/exchange.h"
+
+namespace sallyport::git {
+
+class FakeRecorder : public audit::Recorder {
+ public:
+  net::Task<Status> record(audit::Event event) override {
+    if (!accepts) co_return fail(Reason::AuditUnavailable, "fake");
+    events.push_back(std::move(event));
+    co_return Status{};
+  }
+  void note(audit::Event event) override { events.push_back(std::move(event)); }
+
+  bool accepts = true;
+  std::vector<audit::Event> events;
+};
+
+// What the upstream does, and what it saw. Outlives its exchanges.
+struct UpstreamScript {
+  enum class When : std::uint8_t { AfterBody, AtOnce, Never };
+  enum class Reads : std::uint8_t { Everything, Nothing, Fails };
+  enum class Ends : std::uint8_t { Cleanly, Cut, Silently };
+
+  std::optional<Reason> open_error;
+  When answers = When::AfterBody;
+  Reads reads = Reads::Everything;
+  upstream::AnswerHead head{.status = 200, .headers = {}, .body_bytes = std::nullopt};
+  std::vector<std::string> body;
+  Ends ends = Ends::Cleanly;
+
+  std::vector<upstream::Request> opened;
+  std::string sent;
+  bool body_ended = false;
+  int alive = 0;
+};
+
+class FakeExchange : public upstream::Exchange {
+ public:
+  explicit FakeExchange(UpstreamScript& script) : script_(script) { ++script_.alive; }
+  ~FakeExchange() override { --script_.alive; }
+
+  net::Task<Status> send_body(std::string_view bytes) override {
+    if (script_.reads == UpstreamScript::Reads::Fails) co_return fail(Reason::UpstreamClosed, "fake");
+    while (script_.reads == UpstreamScript::Reads::Nothing && !aborted_) co_await sleep(sending_);
+    if (aborted_) co_return fail(Reason::UpstreamClosed, "aborted");
+    script_.sent += bytes;
+    co_return Status{};
+  }
+  net::Task<Status> end_body() override {
+    script_.body_ended = true;
+    wake();
+    co_return Status{};
+  }
+  net::Task<Result<upstream::AnswerHead>> read_head() override {
+    const auto waits = [this] {
+      return script_.answers == UpstreamScript::When::Never ||
+             (script_.answers == UpstreamScript::When::AfterBody && !script_.body_ended);
+    };
+    while (waits() && !aborted_) co_await sleep(answering_);
+    if (aborted_) co_return fail(Reason::UpstreamClosed, "aborted");
+    co_return script_.head;
+  }
+  net::Task<Result<std::size_t>> read_body(std::span<char> into) override {
+    if (next_ < script_.body.size()) {
+      const std::string& piece = script_.body[next_++];
+      std::copy(piece.begin(), piece.end(), into.begin());
+      co_return piece.size();
+    }
+    while (script_.ends == UpstreamScript::Ends::Silently && !aborted_) co_await sleep(answering_);
+    if (script_.ends == UpstreamScript::Ends::Cleanly) co_return std::size_t{0};
+    co_return fail(aborted_ ? Reason::UpstreamClosed : Reason::UpstreamTruncated, "fake");
+  }
+  void abort() noexcept override {
+    aborted_ = true;
+    wake();
+  }
+
+ private:
+  using Timer = std::optional<boost::asio::steady_timer>;
+
+  void wake() {
+    if (sending_) sending_->cancel();
+    if (answering_) answering_->cancel();
+  }
+  static net::Task<> sleep(Timer& timer) {
+    timer.emplace(co_await boost::asio::this_coro::executor, std::chrono::steady_clock::time_point::max());
+    co_await timer->async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+  }
+
+  UpstreamScript& script_;
+  std::size_t next_ = 0;
+  bool aborted_ = false;
+  Timer sending_;
+  Timer answering_;
+};
+
+class FakeOpener : public upstream::Opener {
+ public:
+  explicit FakeOpener(UpstreamScript& script) : script_(script) {}
+  net::Task<Result<std::unique_ptr<upstream::Exchange>>> open(upstream::Request request) override {
+    script_.opened.push_back(std::move(request));
+    if (script_.open_error) co_return fail(*script_.open_error, "fake");
+    co_return std::make_unique<FakeExchange>(script_);
+  }
+
+ private:
+  UpstreamScript& script_;
+};
+
+}  // namespace sallyport::git

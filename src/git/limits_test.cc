@@ -1,0 +1,88 @@
+// docs/git-protocol.md is what operators read: its tables say what the code does.
+
+#include "git/limits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "base/reason.h"
+#include "git/pktline.h"
+#include "git/push.h"
+#include "http/limits.h"
+#include "upstream/exchange.h"
+
+namespace sallyport::git {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string document() {
+  const auto path = std::filesystem::path(__FILE__).parent_path() / "../../docs/git-protocol.md";
+  std::ifstream in(path);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_FALSE(text.empty()) << path;
+  return text;
+}
+
+std::string row(std::string_view name, std::uint64_t value, std::string_view unit = {}) {
+  return "\n| " + std::string(name) + " | " + std::to_string(value) + std::string(unit) + " |";
+}
+
+TEST(GitProtocolDocument, HasEveryLimit) {
+  const std::string text = document();
+  EXPECT_THAT(text, HasSubstr(row("request head", http::kMaxHeadBytes, " bytes")));
+  EXPECT_THAT(text, HasSubstr(row("header fields", http::kMaxFields)));
+  EXPECT_THAT(text, HasSubstr(row("one line of the head", http::kMaxLineBytes, " bytes")));
+  EXPECT_THAT(text, HasSubstr(row("request target", http::kMaxTargetBytes, " bytes")));
+  EXPECT_THAT(text, HasSubstr(row("`Git-Protocol`", kMaxGitProtocolBytes, " bytes")));
+  EXPECT_THAT(text, HasSubstr(row("one pkt-line", kMaxPktBytes, " bytes")));
+  EXPECT_THAT(text, HasSubstr(row("list of commands", kMaxPushHeadBytes, " bytes")));
+  EXPECT_THAT(text, HasSubstr(row("commands of a push", kMaxPushCommands)));
+  EXPECT_THAT(text, HasSubstr(row("shallow lines of a push", kMaxShallowLines)));
+  EXPECT_THAT(text, HasSubstr(row("ref name", kMaxRefBytes, " bytes")));
+  EXPECT_THAT(text, HasSubstr(row("one capability", kMaxCapabilityBytes, " bytes")));
+  EXPECT_THAT(text, HasSubstr(row("refused body that is read", kMaxDrainBytes, " bytes")));
+  EXPECT_THAT(text, HasSubstr(row("buffer of a transfer, each way", kMoveBytes, " bytes")));
+}
+
+TEST(GitProtocolDocument, HasEveryTimeout) {
+  const std::string text = document();
+  const auto seconds = [](std::string_view name, std::chrono::seconds value) {
+    return row(name, static_cast<std::uint64_t>(value.count()));
+  };
+  EXPECT_THAT(text, HasSubstr(seconds("request head", http::kHeadTimeout)));
+  EXPECT_THAT(text, HasSubstr(seconds("between two requests", http::kKeepAliveIdle)));
+  EXPECT_THAT(text, HasSubstr(seconds("body of a git request, without a byte moving", kClientIdle)));
+  EXPECT_THAT(text, HasSubstr(seconds("answer to git, without a byte moving", kAnswerIdle)));
+  EXPECT_THAT(text, HasSubstr(seconds("closing: the rest of what the client sends", http::kLingerTimeout)));
+}
+
+TEST(GitProtocolDocument, HasTheStatusOfEveryReasonThatItNames) {
+  const std::string text = document();
+  int named = 0;
+  for (unsigned number = 0; number < 256; ++number) {
+    const auto reason = reason_from_number(static_cast<std::uint8_t>(number));
+    if (!reason) continue;
+    const std::string start = "\n| `" + std::string(code(*reason)) + "` | ";
+    if (text.find(start) == std::string::npos) continue;
+    ++named;
+    EXPECT_THAT(text, HasSubstr(start + std::to_string(info(*reason).status) + " |"));
+  }
+  EXPECT_GE(named, 30);
+}
+
+TEST(GitProtocolDocument, HasTheForwardedHeaders) {
+  std::string names;
+  for (const std::string_view name : upstream::kForwardedHeaders) {
+    names += (names.empty() ? "`" : ", `") + std::string(name) + "`";
+  }
+  EXPECT_THAT(document(), HasSubstr("| passed on, once each | " + names + " |"));
+}
+
+}  // namespace
+}  // namespace sallyport::git

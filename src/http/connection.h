@@ -1,0 +1,112 @@
+// The server side of one client connection: requests in, answers out, one after the other.
+//
+//   while (auto head = co_await connection.next_request()) { ... read_body ... begin_response ... }
+//   co_await connection.finish();
+//
+// One coroutine may read the body while another writes the answer. Bytes of a pipelined request are kept and
+// judged anew by the next next_request(). While no request is in work the connection holds no buffer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "http/request_head.h"
+#include "net/stream.h"
+#include "net/task.h"
+#include "wire/chunked.h"
+
+namespace sallyport::http {
+
+class Connection {
+ public:
+  // `stream` is borrowed and outlives this. `default_port`: see parse_request_head().
+  Connection(net::Stream& stream, std::uint16_t default_port);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // The next request, or nullopt when the client ended the connection or kept still between requests. An
+  // error is the client's (BadRequest, ClientTimeout, ...): it is to be answered with refuse() of reply.h, if
+  // it can still be told anything, and then the connection is finished.
+  net::Task<Result<std::optional<RequestHead>>> next_request();
+
+  // ---- the request's body ----
+
+  // "100 Continue", once, if the request asked for it and no answer has begun; else nothing.
+  net::Task<Status> send_continue();
+  // Decoded body bytes, at least one; 0 at the body's end. BadRequest when its chunks are malformed,
+  // ClientClosed when the client left in the middle of it.
+  net::Task<Result<std::size_t>> read_body(std::span<char> into);
+  bool body_finished() const { return body_state_ == BodyState::Finished; }
+  // Reads and forgets the rest of the body; TooLarge when more than `max_bytes` came.
+  net::Task<Status> drain_body(std::uint64_t max_bytes);
+  // Returns when bytes of the next request are there; ClientClosed when the client has gone. Only after the
+  // body's end. May be cancelled: in the rare case that it had just begun to read, the connection is not
+  // reusable().
+  net::Task<Status> wait_for_close();
+
+  // ---- the answer ----
+
+  // Writes the head. `length` nullopt: chunked, written here. `fields` hold no framing field (Content-Length,
+  // Transfer-Encoding, Connection). A HEAD request's answer and a 204 or 304 carry no body, whatever is
+  // written.
+  net::Task<Status> begin_response(int status, std::vector<Field> fields,
+                                   std::optional<std::uint64_t> length);
+  net::Task<Status> write_body(std::string_view bytes);
+  // The answer is complete; with a length, exactly that many bytes were written.
+  net::Task<Status> end_response();
+  bool response_begun() const { return response_ != ResponseState::None; }
+
+  // The answer will be the connection's last: "Connection: close" when said before begin_response().
+  void close_after_response() { persistence_ = Persistence::Close; }
+  // After the answer: whether another request may follow. Never when the body was not read to its end: its
+  // rest could be taken for a request.
+  bool reusable() const;
+
+  // Ends the connection so that the last answer still arrives: our direction first, then what the client was
+  // sending is read for a moment.
+  net::Task<> finish();
+  // At once: the client sees that the answer was cut.
+  void abort() noexcept;
+
+  net::Stream& stream() { return stream_; }
+  // How long, inside a request, no byte needs to move (kBodyIdle unless said otherwise).
+  void limit_body_idle(net::Clock::duration limit);
+
+ private:
+  enum class BodyState : std::uint8_t { Finished, Reading, Broken };
+  enum class ResponseState : std::uint8_t { None, Length, Chunked, NoBody, Ended };
+
+  std::string_view pending() const;
+  void consume(std::size_t bytes);
+  net::Task<Result<std::size_t>> fill();
+  net::Task<Result<std::optional<RequestHead>>> read_head();
+  net::Task<Result<std::size_t>> read_declared(std::span<char> into);
+  net::Task<Result<std::size_t>> read_chunked(std::span<char> into);
+  void start_request(const RequestHead& head);
+
+  net::Stream& stream_;
+  std::uint16_t default_port_;
+  std::string input_;  // received; consumed up to input_at_
+  std::size_t input_at_ = 0;
+  std::string output_;  // one chunk on its way out
+  bool first_request_ = true;
+  bool reading_ahead_ = false;  // wait_for_close() is in a read, whose bytes a cancellation would lose
+
+  BodyState body_state_ = BodyState::Finished;
+  BodyKind body_kind_ = BodyKind::None;
+  std::uint64_t body_left_ = 0;  // Declared
+  wire::ChunkedDecoder chunks_;
+  bool continue_owed_ = false;
+
+  ResponseState response_ = ResponseState::None;
+  std::uint64_t response_left_ = 0;  // Length
+  bool is_head_request_ = false;
+  Persistence persistence_ = Persistence::KeepAlive;
+};
+
+}  // namespace sallyport::http

@@ -1,0 +1,29 @@
+// Every limit of the client side of HTTP, in one table. docs/git-protocol.md repeats it for operators.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace sallyport::http {
+
+// What a client chooses, and how much of it we hold.
+inline constexpr std::size_t kMaxHeadBytes =
+    std::size_t{32} * 1024;                     // request line and fields, with their line ends
+inline constexpr std::size_t kMaxFields = 100;  // header fields of one request
+inline constexpr std::size_t kMaxLineBytes = std::size_t{8} * 1024;    // one line, without its CRLF
+inline constexpr std::size_t kMaxTargetBytes = std::size_t{4} * 1024;  // the request target
+inline constexpr std::size_t kReadBytes =
+    std::size_t{16} * 1024;  // one read; held only while a request is in work
+
+// How long a client may take.
+inline constexpr std::chrono::seconds kHeadTimeout{10};    // first byte of a head to its blank line
+inline constexpr std::chrono::seconds kKeepAliveIdle{60};  // between two requests of a connection
+inline constexpr std::chrono::seconds kBodyIdle{300};      // without a byte moving, inside a request
+
+// Closing after an answer whose request was not read to its end: what is still read, so that the answer is
+// not torn away by a reset.
+inline constexpr std::chrono::seconds kLingerTimeout{2};
+inline constexpr std::uint64_t kLingerBytes = std::uint64_t{256} * 1024;
+
+}  // namespace sallyport::http

@@ -1,0 +1,71 @@
+#include "http/reply.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace sallyport::http {
+namespace {
+
+struct Phrase {
+  int status;
+  std::string_view phrase;
+};
+
+// RFC 9110, 15, and RFC 6585: those that we send ourselves or pass on.
+constexpr std::array kPhrases{
+    Phrase{100, "Continue"},
+    Phrase{200, "OK"},
+    Phrase{204, "No Content"},
+    Phrase{304, "Not Modified"},
+    Phrase{400, "Bad Request"},
+    Phrase{403, "Forbidden"},
+    Phrase{404, "Not Found"},
+    Phrase{405, "Method Not Allowed"},
+    Phrase{408, "Request Timeout"},
+    Phrase{413, "Content Too Large"},
+    Phrase{414, "URI Too Long"},
+    Phrase{415, "Unsupported Media Type"},
+    Phrase{417, "Expectation Failed"},
+    Phrase{421, "Misdirected Request"},
+    Phrase{429, "Too Many Requests"},
+    Phrase{431, "Request Header Fields Too Large"},
+    Phrase{500, "Internal Server Error"},
+    Phrase{501, "Not Implemented"},
+    Phrase{502, "Bad Gateway"},
+    Phrase{503, "Service Unavailable"},
+    Phrase{504, "Gateway Timeout"},
+};
+
+}  // namespace
+
+std::string_view reason_phrase(int status) {
+  const auto* row = std::ranges::find(kPhrases, status, &Phrase::status);
+  return row == kPhrases.end() ? "Error" : row->phrase;
+}
+
+std::string refusal_text(const Refusal& refusal) {
+  std::string text = "sallyport: ";
+  text += info(refusal.reason).sentence;
+  text += '\n';
+  if (!refusal.particulars.empty()) text += refusal.particulars + '\n';
+  if (!refusal.request_id.empty()) text += "request " + refusal.request_id + '\n';
+  return text;
+}
+
+net::Task<Status> refuse(Connection& connection, Refusal refusal) {
+  const int status = info(refusal.reason).status;
+  co_return co_await reply(connection, status, "text/plain", refusal_text(refusal));
+}
+
+net::Task<Status> reply(Connection& connection, int status, std::string content_type, std::string body) {
+  if (!connection.body_finished()) connection.close_after_response();
+  std::vector<Field> fields{{"content-type", std::move(content_type)}, {"cache-control", "no-store"}};
+  if (auto begun = co_await connection.begin_response(status, std::move(fields), body.size()); !begun) {
+    co_return begun;
+  }
+  if (auto written = co_await connection.write_body(body); !written) co_return written;
+  co_return co_await connection.end_response();
+}
+
+}  // namespace sallyport::http

@@ -1,0 +1,198 @@
+#include "http/request_head.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.h"
+#include "http/limits.h"
+
+namespace sallyport::http {
+namespace {
+
+constexpr std::string_view kLineEnd = "\r\n";
+constexpr std::string_view kVersion = "HTTP/1.1";
+constexpr std::array<std::string_view, 7> kMethods{"GET",    "HEAD",  "POST",   "PUT",
+                                                   "DELETE", "PATCH", "OPTIONS"};
+// Methods whose body has no meaning (RFC 9110, 9.3): a body there is a request hidden from whoever ignores
+// it.
+constexpr std::array<std::string_view, 3> kBodilessMethods{"GET", "HEAD", "DELETE"};
+
+std::unexpected<Error> bad(std::string detail) {
+  return fail(Reason::BadRequest, std::move(detail));
+}
+
+struct RequestLine {
+  std::string_view method;
+  std::string_view target;
+};
+
+bool is_target_char(char c) {
+  return c > 0x20 && c < 0x7f && c != '#' && c != '\\';
+}
+
+// RFC 9112, 3: method SP request-target SP HTTP-version, single spaces.
+Result<RequestLine> parse_request_line(std::string_view line) {
+  const std::vector<std::string_view> words = split(line, ' ');
+  if (words.size() != 3) return bad("request line is not three words");
+  if (std::ranges::find(kMethods, words[0]) == kMethods.end()) {
+    return bad("unknown method '" + escaped(words[0]) + "'");
+  }
+  if (words[2] != kVersion) return bad("version is not HTTP/1.1: '" + escaped(words[2]) + "'");
+  const std::string_view target = words[1];
+  if (target.size() > kMaxTargetBytes) return fail(Reason::TargetTooLong, "request target");
+  if (!target.starts_with('/')) return bad("target is not in origin-form: '" + escaped(target) + "'");
+  if (!std::ranges::all_of(target, is_target_char)) {
+    return bad("character in target: '" + escaped(target) + "'");
+  }
+  return RequestLine{words[0], target};
+}
+
+// RFC 9110, 5.5 without the leniency: visible characters, space, tab, obs-text.
+bool is_value_char(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return c == '\t' || (byte >= 0x20 && byte != 0x7f);
+}
+
+// RFC 9112, 5.1: no space before the colon. A folded line (5.2) has no name, and falls here too.
+Result<Field> parse_field(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) {
+    return bad("malformed field '" + escaped(line) + "'");
+  }
+  const std::string_view value = trimmed(line.substr(colon + 1));
+  if (!std::ranges::all_of(value, is_value_char)) return bad("control character in a field's value");
+  return Field{lowered(line.substr(0, colon)), std::string(value)};
+}
+
+// All fields of that name; most may come once at most.
+std::vector<std::string_view> values(const std::vector<Field>& fields, std::string_view name) {
+  std::vector<std::string_view> found;
+  for (const Field& field : fields) {
+    if (field.name == name) found.emplace_back(field.value);
+  }
+  return found;
+}
+
+// RFC 9112, 6.3, where anything doubtful is an error: this is where requests are smuggled.
+Status read_framing(RequestHead& head) {
+  const auto lengths = values(head.fields, "content-length");
+  const auto codings = values(head.fields, "transfer-encoding");
+  if (lengths.size() + codings.size() > 1) return bad("more than one statement of the body's length");
+  if (!codings.empty()) {
+    if (!equals_ignoring_case(codings[0], "chunked")) return bad("transfer coding other than chunked");
+    head.body = BodyKind::Chunked;
+  }
+  if (!lengths.empty()) {
+    const auto length = parse_decimal(lengths[0]);
+    if (!length) return bad("Content-Length is not a number");
+    head.body = BodyKind::Declared;
+    head.body_bytes = *length;
+  }
+  if (std::ranges::find(kBodilessMethods, head.method) != kBodilessMethods.end()) {
+    if (head.body == BodyKind::Chunked || head.body_bytes > 0) return bad(head.method + " with a body");
+    head.body = BodyKind::None;
+  }
+  return {};
+}
+
+Result<policy::Authority> read_host(const std::vector<Field>& fields, std::uint16_t default_port) {
+  const auto hosts = values(fields, "host");
+  if (hosts.size() != 1) return bad("not exactly one Host");
+  return policy::parse_authority(hosts[0], default_port);
+}
+
+// RFC 9110, 7.6.1: a list of tokens. Only "close" has a meaning here: every other named field stays behind
+// anyway.
+Status read_connection(RequestHead& head) {
+  for (const std::string_view list : values(head.fields, "connection")) {
+    for (const std::string_view item : split(list, ',')) {
+      const std::string_view option = trimmed(item);
+      if (!is_token(option)) return bad("malformed Connection");
+      if (equals_ignoring_case(option, "close")) head.persistence = Persistence::Close;
+    }
+  }
+  return {};
+}
+
+Status read_expect(RequestHead& head) {
+  const auto expectations = values(head.fields, "expect");
+  if (expectations.empty()) return {};
+  if (expectations.size() > 1 || !equals_ignoring_case(expectations[0], "100-continue")) {
+    return fail(Reason::ExpectationFailed, "Expect: '" + escaped(expectations[0]) + "'");
+  }
+  head.expects_continue = true;
+  return {};
+}
+
+}  // namespace
+
+Result<std::string_view> RequestHead::single(std::string_view name) const {
+  const auto found = values(fields, name);
+  if (found.size() > 1) return bad("field '" + std::string(name) + "' came twice");
+  return found.empty() ? std::string_view{} : found[0];
+}
+
+Result<RequestHead> parse_request_head(std::string_view bytes, std::uint16_t default_port) {
+  HeadScanner scanner;
+  const auto size = scanner.scan(bytes);
+  if (!size) return fail(Result(size));
+  if (*size != bytes.size()) return bad("not exactly one head");
+
+  std::size_t line_end = bytes.find(kLineEnd);
+  const auto line = parse_request_line(bytes.substr(0, line_end));
+  if (!line) return fail(Result(line));
+
+  std::vector<Field> fields;
+  for (;;) {
+    const std::size_t start = line_end + kLineEnd.size();
+    line_end = bytes.find(kLineEnd, start);
+    if (line_end == start) break;
+    auto field = parse_field(bytes.substr(start, line_end - start));
+    if (!field) return fail(std::move(field));
+    fields.push_back(std::move(*field));
+  }
+  auto host = read_host(fields, default_port);
+  if (!host) return fail(std::move(host));
+
+  RequestHead head{.method = std::string(line->method),
+                   .target = std::string(line->target),
+                   .host = std::move(*host),
+                   .fields = std::move(fields)};
+  if (auto ok = read_framing(head); !ok) return fail(std::move(ok));
+  if (auto ok = read_connection(head); !ok) return fail(std::move(ok));
+  if (auto ok = read_expect(head); !ok) return fail(std::move(ok));
+  return head;
+}
+
+Result<std::optional<std::size_t>> HeadScanner::scan(std::string_view bytes) {
+  for (; at_ < bytes.size(); ++at_) {
+    if (at_ == kMaxHeadBytes) return fail(Reason::HeadTooLarge, "head");
+    const char c = bytes[at_];
+    const bool after_cr = at_ > line_start_ && bytes[at_ - 1] == '\r';
+    if ((c == '\n') != after_cr) return bad("CR or LF by itself in the head");
+    if (c != '\n') {
+      if (at_ - line_start_ > kMaxLineBytes) {
+        return fail(lines_ == 0 ? Reason::TargetTooLong : Reason::HeadTooLarge, "line");
+      }
+      continue;
+    }
+    const std::string_view line = bytes.substr(line_start_, at_ - 1 - line_start_);
+    if (line.empty() && lines_ > 0) return ++at_;
+    if (auto ok = end_line(line); !ok) return fail(std::move(ok));
+    line_start_ = at_ + 1;
+  }
+  return std::nullopt;
+}
+
+Status HeadScanner::end_line(std::string_view line) {
+  ++lines_;
+  if (lines_ == 1) {
+    if (auto parsed = parse_request_line(line); !parsed) return fail(std::move(parsed));
+    return {};
+  }
+  if (lines_ > kMaxFields + 1) return fail(Reason::HeadTooLarge, "more fields than allowed");
+  return {};
+}
+
+}  // namespace sallyport::http

@@ -1,0 +1,70 @@
+// The head of one HTTP/1.1 request, read strictly: what does not have exactly one reading is refused, never
+// repaired (RFC 9112, with every "MAY accept" answered no). An attacker chooses every byte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "policy/host.h"
+
+namespace sallyport::http {
+
+struct Field {
+  std::string name;   // lower case
+  std::string value;  // without surrounding spaces and tabs; no control characters but tab
+};
+
+enum class BodyKind : std::uint8_t {
+  None,
+  Declared,  // Content-Length: exactly body_bytes bytes
+  Chunked,
+};
+
+// Whether the connection can serve another request after this one.
+enum class Persistence : std::uint8_t { KeepAlive, Close };
+
+struct RequestHead {
+  std::string method;  // GET, HEAD, POST, PUT, DELETE, PATCH or OPTIONS
+  std::string target;  // origin-form, raw: starts with '/', visible ASCII, no '#'
+  policy::Authority host;
+  std::vector<Field> fields;  // all of them, in the client's order
+  BodyKind body = BodyKind::None;
+  std::uint64_t body_bytes = 0;
+  Persistence persistence = Persistence::KeepAlive;
+  bool expects_continue = false;
+
+  // The value of the only field of that name, "" when there is none. BadRequest when it came twice.
+  Result<std::string_view> single(std::string_view name) const;
+};
+
+// `bytes` is everything up to and including the blank line; `default_port` is the port of a Host without one
+// (443 under TLS, 80 in the clear). Refuses with BadRequest, HeadTooLarge, TargetTooLong, ExpectationFailed,
+// or IpLiteral (Host is an address).
+//
+// HTTP/1.0 is refused: it has no chunked encoding, so the end of an answer could not be told from a cut.
+// Absolute-form, asterisk-form and authority-form are refused as long as there is no proxy entry. Upgrade is
+// never understood, and like all fields that nobody asks for, never forwarded.
+Result<RequestHead> parse_request_head(std::string_view bytes, std::uint16_t default_port);
+
+// Finds the blank line while a head arrives in pieces, and refuses at once what cannot become a head any
+// more, so that nobody has to wait for a timeout to learn it. The outcome never depends on the pieces.
+class HeadScanner {
+ public:
+  // `bytes` is all that has come so far: what it was before, and possibly more. The size of the head with its
+  // blank line, or nullopt when more is needed.
+  Result<std::optional<std::size_t>> scan(std::string_view bytes);
+
+ private:
+  Status end_line(std::string_view line);
+
+  std::size_t at_ = 0;
+  std::size_t line_start_ = 0;
+  std::size_t lines_ = 0;
+};
+
+}  // namespace sallyport::http

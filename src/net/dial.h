@@ -1,0 +1,47 @@
+// From a name to a connected socket: resolve once, classify every answer, connect to the very address that
+// was checked.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/stream.h"
+#include "policy/grant.h"
+
+namespace sallyport::net {
+
+inline constexpr Clock::duration kResolveLimit = std::chrono::seconds(5);
+inline constexpr Clock::duration kConnectLimit = std::chrono::seconds(10);
+inline constexpr std::size_t kMaxResolvedAddresses = 16;
+
+// c-ares on the worker's loop. Reads resolv.conf when made (before confinement), never hosts files, never
+// getaddrinfo.
+class Resolver {
+ public:
+  // `servers` ("127.0.0.1:5353", comma-separated) instead of resolv.conf's.
+  static Result<std::unique_ptr<Resolver>> make(Worker& worker, const std::string& servers = {},
+                                                Clock::duration limit = kResolveLimit);
+  virtual ~Resolver() = default;
+  // UpstreamUnresolved or UpstreamTimeout; one to kMaxResolvedAddresses otherwise (the rest is cut).
+  virtual Task<Result<std::vector<policy::IpAddress>>> resolve(policy::HostName host) = 0;
+};
+
+// AddressDenied when one of the addresses may not be dialled: all of them are good, or none. A name that
+// answers with one address of ours among others is no accident.
+Status check_addresses(const policy::HostName& name, const std::vector<policy::IpAddress>& addresses,
+                       const policy::UpstreamHost& host);
+
+struct Dialled {
+  Fd socket;
+  policy::IpAddress address;
+  std::uint16_t port;
+};
+
+// UpstreamUnresolved; AddressDenied when one of the answers may not be dialled (naming it);
+// UpstreamUnreachable; UpstreamTimeout (`connect_limit` covers all tries together). A pinned address in
+// `host` is dialled as it is, and nothing is resolved.
+Task<Result<Dialled>> dial(Worker& worker, Resolver& resolver, policy::HostName name, std::uint16_t port,
+                           const policy::UpstreamHost& host, Clock::duration connect_limit = kConnectLimit);
+
+}  // namespace sallyport::net

@@ -1,0 +1,194 @@
+#include "net/tls.h"
+
+#include <gtest/gtest.h>
+#include <openssl/x509.h>
+
+#include <array>
+
+#include "net/event.h"
+#include "net/test_support.h"
+
+namespace sallyport::net {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(10);
+
+// Both ends of one TLS connection, or why there is none.
+struct Handshake {
+  Result<std::unique_ptr<Stream>> client = fail(Reason::Internal, "not tried");
+  Result<AcceptedTls> server = fail(Reason::Internal, "not tried");
+};
+
+class Tls : public ::testing::Test {
+ protected:
+  void SetUp() override { test::ignore_sigpipe(); }
+
+  Handshake shake(SSL_CTX& client_side, SSL_CTX& server_side, const char* name) {
+    Handshake out;
+    Event done(worker);
+    Fd to = listener.connect();
+    worker.spawn("server", [](Worker& w, SSL_CTX& context, Fd fd, Handshake& result, Event& over) -> Task<> {
+      result.server = co_await accept_tls(w, context, nullptr, std::move(fd), kPatience);
+      over.set();
+    }(worker, server_side, listener.accept(), out, done));
+    test::run(worker,
+              [](Worker& w, SSL_CTX& context, Fd fd, policy::HostName host, Handshake& result,
+                 Event& server_done) -> Task<> {
+                result.client = co_await connect_tls(w, context, std::move(fd), std::move(host), kPatience);
+                co_await server_done.wait();
+              }(worker, client_side, std::move(to), test::host(name), out, done));
+    return out;
+  }
+
+  SslContext trusting(const KeyPair& authority) {
+    return make_client_context(certificate_pem(*authority.certificate).value()).value();
+  }
+
+  Worker worker;
+  test::Listener listener;
+  KeyPair ca = make_session_ca("0123").value();
+  KeyPair leaf = make_leaf(ca, test::host("forge.test")).value();
+};
+
+Task<Result<std::string>> read(Stream& stream) {
+  std::array<char, 64> buffer{};
+  const auto got = co_await stream.read_some(buffer);
+  if (!got) co_return std::unexpected(got.error());
+  co_return std::string(buffer.data(), *got);
+}
+
+TEST_F(Tls, SpeaksTls13AndCarriesBytes) {
+  auto both = shake(*trusting(ca), *test::server_context(leaf), "forge.test");
+  ASSERT_TRUE(both.client) << both.client.error().detail;
+  ASSERT_TRUE(both.server) << both.server.error().detail;
+  EXPECT_STREQ(SSL_get_version(both.server->ssl), "TLSv1.3");
+  EXPECT_STREQ(SSL_get_servername(both.server->ssl, TLSEXT_NAMETYPE_host_name), "forge.test");
+  ASSERT_TRUE(test::run(worker, (*both.client)->write_all("hello")));
+  EXPECT_EQ(test::run(worker, read(*both.server->stream)), "hello");
+  EXPECT_TRUE((*both.client)->quiet()) << "session tickets are not data";
+}
+
+TEST_F(Tls, RefusesACertificateForAnotherName) {
+  const auto both = shake(*trusting(ca), *test::server_context(leaf), "other.test");
+  ASSERT_FALSE(both.client);
+  EXPECT_EQ(both.client.error().reason, Reason::UpstreamTls);
+  EXPECT_EQ(both.client.error().detail, "certificate: hostname mismatch");
+  ASSERT_FALSE(both.server);
+  EXPECT_EQ(both.server.error().reason, Reason::NotTls);
+}
+
+TEST_F(Tls, RefusesAnUnknownAuthority) {
+  const auto other = make_session_ca("4567").value();
+  const auto both = shake(*trusting(other), *test::server_context(leaf), "forge.test");
+  ASSERT_FALSE(both.client);
+  EXPECT_EQ(both.client.error().reason, Reason::UpstreamTls);
+  EXPECT_EQ(both.client.error().detail, "certificate: unable to get local issuer certificate");
+}
+
+TEST_F(Tls, RefusesTheSystemsRootsForAPrivateAuthority) {
+  const auto context = make_client_context("");
+  ASSERT_TRUE(context) << context.error().detail;
+  const auto both = shake(**context, *test::server_context(leaf), "forge.test");
+  ASSERT_FALSE(both.client);
+  EXPECT_EQ(both.client.error().reason, Reason::UpstreamTls);
+}
+
+TEST_F(Tls, RefusesAnExpiredCertificate) {
+  X509_gmtime_adj(X509_getm_notAfter(leaf.certificate.get()), -60);
+  ASSERT_NE(X509_sign(leaf.certificate.get(), ca.key.get(), EVP_sha256()), 0);
+  const auto both = shake(*trusting(ca), *test::server_context(leaf), "forge.test");
+  ASSERT_FALSE(both.client);
+  EXPECT_EQ(both.client.error().reason, Reason::UpstreamTls);
+  EXPECT_EQ(both.client.error().detail, "certificate: certificate has expired");
+}
+
+TEST_F(Tls, RefusesTls11) {
+  const auto old = test::server_context(leaf);
+  SSL_CTX_set_min_proto_version(old.get(), TLS1_VERSION);
+  SSL_CTX_set_max_proto_version(old.get(), TLS1_1_VERSION);
+  const auto both = shake(*trusting(ca), *old, "forge.test");
+  ASSERT_FALSE(both.client);
+  EXPECT_EQ(both.client.error().reason, Reason::UpstreamTls);
+}
+
+TEST_F(Tls, WhoeverDoesNotSpeakTlsIsToldApart) {
+  Fd raw = listener.connect();
+  ASSERT_EQ(::send(raw.get(), "GET / HTTP/1.1\r\n\r\n", 18, 0), 18);
+  const auto context = test::server_context(leaf);
+  const auto plain = test::run(worker, accept_tls(worker, *context, nullptr, listener.accept(), kPatience));
+  ASSERT_FALSE(plain);
+  EXPECT_EQ(plain.error().reason, Reason::NotTls);
+
+  Fd silent = listener.connect();
+  const auto slow = test::run(
+      worker, accept_tls(worker, *context, nullptr, listener.accept(), std::chrono::milliseconds(1)));
+  ASSERT_FALSE(slow);
+  EXPECT_EQ(slow.error().reason, Reason::ClientTimeout);
+
+  Fd gone = listener.connect();
+  gone.reset();
+  const auto left = test::run(worker, accept_tls(worker, *context, nullptr, listener.accept(), kPatience));
+  ASSERT_FALSE(left);
+  EXPECT_EQ(left.error().reason, Reason::ClientClosed);
+}
+
+TEST_F(Tls, AnUpstreamThatIsSilentOrHangsUpInTheHandshakeIsToldApart) {
+  const auto context = trusting(ca);
+  Fd to = listener.connect();
+  const auto slow = test::run(worker, connect_tls(worker, *context, std::move(to), test::host("forge.test"),
+                                                  std::chrono::milliseconds(1)));
+  ASSERT_FALSE(slow);
+  EXPECT_EQ(slow.error().reason, Reason::UpstreamTimeout);
+  (void)listener.accept();
+
+  to = listener.connect();
+  ::shutdown(listener.accept().get(), SHUT_RDWR);
+  const auto gone =
+      test::run(worker, connect_tls(worker, *context, std::move(to), test::host("forge.test"), kPatience));
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().reason, Reason::UpstreamTls);
+}
+
+TEST_F(Tls, CloseNotifyIsAnOrderlyEndAndAFinIsNot) {
+  auto both = shake(*trusting(ca), *test::server_context(leaf), "forge.test");
+  ASSERT_TRUE(both.client && both.server);
+  ASSERT_TRUE(test::run(worker, both.server->stream->shutdown_write()));
+  EXPECT_EQ(test::run(worker, read(**both.client)), "");
+  // The other direction goes on.
+  ASSERT_TRUE(test::run(worker, (*both.client)->write_all("late")));
+  EXPECT_EQ(test::run(worker, read(*both.server->stream)), "late");
+
+  both = shake(*trusting(ca), *test::server_context(leaf), "forge.test");
+  ASSERT_TRUE(both.client && both.server);
+  both.server->stream->close();
+  const auto cut = test::run(worker, read(**both.client));
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().reason, Reason::UpstreamClosed);
+  EXPECT_NE(cut.error().detail.find("unexpected eof"), std::string::npos) << cut.error().detail;
+}
+
+TEST_F(Tls, WaitReadableSeesWhatOpenSslHasReadAlready) {
+  auto both = shake(*trusting(ca), *test::server_context(leaf), "forge.test");
+  ASSERT_TRUE(both.client && both.server);
+  ASSERT_TRUE(test::run(worker, both.server->stream->write_all("two bytes")));
+  std::array<char, 1> byte{};
+  EXPECT_EQ(test::run(worker, (*both.client)->read_some(byte)), 1U);
+  EXPECT_TRUE(test::run(worker, (*both.client)->wait_readable()));
+  EXPECT_FALSE((*both.client)->quiet());
+  EXPECT_EQ(test::run(worker, read(**both.client)), "wo bytes");
+  EXPECT_TRUE((*both.client)->quiet());
+}
+
+TEST_F(Tls, RefusesCaTextsThatAreNone) {
+  const std::string good = certificate_pem(*ca.certificate).value();
+  for (const std::string& text : {std::string("nonsense"), good.substr(0, good.size() / 2),
+                                  good + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}) {
+    const auto context = make_client_context(text);
+    ASSERT_FALSE(context) << text;
+    EXPECT_EQ(context.error().reason, Reason::Internal);
+  }
+  EXPECT_TRUE(make_client_context(good + good));
+}
+
+}  // namespace
+}  // namespace sallyport::net

@@ -1,0 +1,74 @@
+// One thread, one event loop, and the coroutines that live on it. A coroutine never leaves its worker, so
+// nothing that a worker owns needs a lock.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "net/task.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace sallyport::net {
+
+using Clock = std::chrono::steady_clock;
+
+class Deadline;
+
+class Worker {
+ public:
+  Worker();
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  boost::asio::io_context& io();
+
+  // Starts a coroutine as a child. An exception that leaves it is a bug: it is written to stderr with `name`
+  // and ends the process, since nothing may go on with broken invariants.
+  void spawn(std::string name, Task<> task);
+  std::size_t children() const;
+
+  // Runs until stop() is called.
+  void run();
+  void stop();
+  // Lets other coroutines run, and times pass, for that long.
+  Task<> sleep(Clock::duration duration);
+
+ private:
+  friend class Deadline;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// One word of time for one connection, looked at by the worker's one periodic timer (kTick). When it passes,
+// on_expiry is called once (it may destroy any deadline but its own); setting it again arms it again.
+class Deadline {
+ public:
+  static constexpr Clock::duration kTick = std::chrono::milliseconds(250);
+
+  Deadline(Worker& worker, std::function<void()> on_expiry);
+  ~Deadline();
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+  void set(Clock::duration from_now);
+  void clear();
+  bool expired() const { return expired_; }
+
+ private:
+  friend class Worker;
+  Worker& worker_;
+  std::function<void()> on_expiry_;
+  Clock::time_point at_ = Clock::time_point::max();
+  bool expired_ = false;
+  Deadline* next_ = nullptr;
+  Deadline* previous_ = nullptr;
+};
+
+}  // namespace sallyport::net

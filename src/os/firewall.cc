@@ -1,0 +1,111 @@
+#include "os/firewall.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nftables/libnftables.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/text.h"
+
+namespace sallyport::os {
+
+namespace {
+
+struct Free {
+  void operator()(nft_ctx* context) const { ::nft_ctx_free(context); }
+};
+
+// Priorities are numbers: the names of Debian 12's nft differ between hooks. Chains see a packet in the order
+// raw_out (-300), connection tracking (-200), nat_out (-100), filter_out (0).
+//
+// raw_out: the sandbox's traffic with itself needs no record; what talks to or from the door does, or the
+// answers of a redirected connection whose client is bound to 127.0.0.1 would keep the door's address. What
+// would make a record is counted before there is one; the door's own datagrams too, as any client of the
+// sandbox can choose the door's port for itself.
+//
+// filter_out: replies first, as the door's own datagrams go to addresses that are not loopback. Then only
+// what was redirected, and loopback. The rest is reported, at a rate that the audit log can bear, and
+// refused.
+constexpr std::string_view kRules = R"(
+table inet sallyport {{
+  chain raw_out {{
+    type filter hook output priority -300; policy accept;
+    tcp dport {tcp} goto limited
+    tcp sport {tcp} goto limited
+    udp dport {udp} goto limited
+    udp sport {udp} goto limited
+    oifname "lo" ip saddr 127.0.0.0/8 ip daddr 127.0.0.0/8 notrack accept
+    oifname "lo" ip6 saddr ::1 ip6 daddr ::1 notrack accept
+    goto limited
+  }}
+  chain limited {{
+    tcp flags & (fin | syn | rst | ack) != syn accept
+    limit rate over {rate}/second burst {burst} packets drop
+  }}
+  chain nat_out {{
+    type nat hook output priority -100; policy accept;
+    ip daddr 127.0.0.0/8 return
+    ip6 daddr ::1 return
+    meta l4proto tcp redirect to :{tcp}
+    udp dport 53 redirect to :{udp}
+  }}
+  chain filter_out {{
+    type filter hook output priority 0; policy drop;
+    oifname != "lo" drop
+    ct direction reply accept
+    ct status dnat accept
+    ip daddr 127.0.0.0/8 accept
+    ip6 daddr ::1 accept
+    limit rate 50/second burst 50 packets log group {group}
+    meta l4proto tcp reject with tcp reset
+    reject
+  }}
+  chain filter_in {{
+    type filter hook input priority 0; policy accept;
+    iifname != "lo" drop
+  }}
+  chain filter_forward {{
+    type filter hook forward priority 0; policy drop;
+  }}
+}}
+)";
+
+}  // namespace
+
+std::string ruleset(DoorPorts doors) {
+  return fmt::format(fmt::runtime(kRules), fmt::arg("tcp", doors.tcp), fmt::arg("udp", doors.udp),
+                     fmt::arg("rate", kMaxNewConnectionsPerSecond),
+                     fmt::arg("burst", kMaxNewConnectionsBurst), fmt::arg("group", kNflogGroup));
+}
+
+Status load_ruleset(const std::string& rules) {
+  const std::unique_ptr<nft_ctx, Free> context(::nft_ctx_new(NFT_CTX_DEFAULT));
+  if (!context) return fail(Reason::Internal, "nftables: no context");
+  if (::nft_ctx_buffer_error(context.get()) != 0 || ::nft_ctx_buffer_output(context.get()) != 0) {
+    return fail(Reason::Internal, "nftables: no error buffer");
+  }
+  if (::nft_run_cmd_from_buffer(context.get(), rules.c_str()) == 0) return {};
+  const std::string_view words = ::nft_ctx_get_error_buffer(context.get());
+  return fail(Reason::Internal, "nftables: " + escaped(words.substr(0, words.find('\n'))));
+}
+
+Status shorten_connection_records() {
+  constexpr std::string_view kTimeouts[] = {
+      "tcp_timeout_syn_sent", "tcp_timeout_syn_recv",  "tcp_timeout_fin_wait", "tcp_timeout_close_wait",
+      "tcp_timeout_last_ack", "tcp_timeout_time_wait", "udp_timeout",          "udp_timeout_stream"};
+  constexpr std::string_view kSeconds = "10";
+  for (const std::string_view timeout : kTimeouts) {
+    const std::string path = "/proc/sys/net/netfilter/nf_conntrack_" + std::string(timeout);
+    const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!file || ::write(file.get(), kSeconds.data(), kSeconds.size()) < 0) {
+      return fail_errno(Reason::Internal, path);
+    }
+  }
+  return {};
+}
+
+}  // namespace sallyport::os

@@ -1,0 +1,80 @@
+// A sandbox's network: a user and a network namespace that hold nothing but loopback, and the doors in them.
+//
+// The caller (the warden) never enters the namespaces itself: it may have threads, and a threaded process
+// cannot setns() a user namespace. A one-shot helper, sallyport-netns, makes them, and sends descriptors
+// back. There are two phases with the caller's probes between: first the namespaces with lo down and no
+// route, where nothing can be reached; then, on demand, routes, rules and doors.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "os/endpoint.h"
+#include "os/process.h"
+#include "os/spawn.h"
+
+namespace sallyport::os {
+
+// How long one phase may take before the helper is given up.
+inline constexpr std::chrono::milliseconds kNamespaceTimeout{10'000};
+// The address, beside 127.0.0.1, of lo in a sandbox, and its name server's.
+inline constexpr char kSandboxAddress[] = "198.18.0.1";
+
+struct Namespace {
+  Fd user;                  // for setns()
+  Fd net;                   // for setns()
+  Fd link_query;            // NETLINK_ROUTE inside: for list_links()
+  Fd link_watch;            // NETLINK_ROUTE inside, subscribed, non-blocking: for drain_link_events()
+  std::optional<Fd> nflog;  // NETLINK_NETFILTER inside, non-blocking: for read_nflog()
+};
+
+enum class ListenerKind { Tcp, Udp };
+
+struct Listener {
+  Fd fd;  // bound, non-blocking, and listening when Tcp; Udp has IP_PKTINFO on
+  ListenerKind kind = ListenerKind::Tcp;
+  sa_family_t family = AF_INET;
+  std::uint16_t port = 0;
+};
+
+struct Doors {
+  DoorMode mode = DoorMode::Redirect;
+  std::vector<Listener> listeners;
+  // Why the mode is Direct: the words of nftables. The user must be told.
+  std::string fallback_reason;
+};
+
+// Normally Redirect; Direct is for tests of the fallback and for hosts known to lack nftables.
+enum class DoorWish { Redirect, Direct };
+
+class NamespaceBuilder {
+ public:
+  struct Spec {
+    std::string helper;         // path of sallyport-netns
+    std::optional<Ids> become;  // needed when the caller is root: uid 0 is never mapped into a sandbox
+  };
+
+  // Starts the helper; it dies with the calling thread, or with this object.
+  static Result<NamespaceBuilder> start(const Spec& spec);
+  NamespaceBuilder(NamespaceBuilder&&) = default;
+  NamespaceBuilder& operator=(NamespaceBuilder&&) = delete;
+  ~NamespaceBuilder();
+
+  // Phase A. The error names the switch of the host that forbids it, and the remedy. Once.
+  Result<Namespace> namespaces();
+  // Phase B; the helper has ended when this returns. Once, after namespaces().
+  Result<Doors> open_doors(DoorWish wish = DoorWish::Redirect);
+
+ private:
+  NamespaceBuilder(Child helper, Fd control) : helper_(std::move(helper)), control_(std::move(control)) {}
+
+  Child helper_;
+  Fd control_;
+};
+
+}  // namespace sallyport::os

@@ -1,0 +1,32 @@
+// What a process needs to know and settle about itself.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace sallyport::os {
+
+// Whom to become. Supplementary groups are always emptied with it.
+struct Ids {
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+// Empties the groups, then takes on the ids for real, effective and saved at once, and proves that the way
+// back is closed. Needs CAP_SETUID and CAP_SETGID.
+Status become(Ids ids);
+
+// Has the kernel send `signal` when the thread that started this process ends. Any change of ids or
+// capabilities undoes it: call it last. Fails when that parent is already gone (`expected_parent`).
+Status set_parent_death_signal(int signal, pid_t expected_parent);
+
+// The folder of the running executable.
+Result<std::string> own_folder();
+// A program of ours: beside the running executable, or in ../libexec/sallyport. Absolute path.
+Result<std::string> find_own_program(std::string_view name);
+
+}  // namespace sallyport::os

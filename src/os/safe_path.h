@@ -1,0 +1,27 @@
+// Opening what must belong to one user alone: credential files, configuration, state folders. Checks are made
+// on the opened descriptor, so that nothing can be put in its place in between.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace sallyport::os {
+
+// For reading: a regular file that is no symbolic link, owned by `owner` or root, without any right for group
+// or others. The error names the remedy.
+Result<Fd> open_private_file(const std::string& path, uid_t owner);
+
+// All bytes from the descriptor's position on; more than `max_bytes` is an error. Not for credentials: those
+// are read into a Secret.
+Result<std::string> read_whole(int fd, std::size_t max_bytes);
+
+// Makes (with its missing parents) or checks a folder of mode 0700 owned by the effective uid, and opens it
+// (O_PATH). The last part of the path may not be a symbolic link.
+Result<Fd> make_private_folder(const std::string& path);
+
+}  // namespace sallyport::os

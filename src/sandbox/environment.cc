@@ -1,0 +1,181 @@
+// The environment of a sandbox: make_environment() of profile.h.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "base/text.h"
+#include "sandbox/profile.h"
+
+namespace sallyport::sandbox {
+namespace {
+
+constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+
+// Of the caller's, besides every LC_ variable.
+constexpr std::string_view kInherited[] = {"PATH", "TERM",   "COLORTERM", "LANG",  "LANGUAGE",
+                                           "TZ",   "EDITOR", "VISUAL",    "PAGER", "NO_COLOR"};
+
+// One combined bundle for all who replace their roots by it.
+constexpr const char* kCaBundleVariables[] = {
+    "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "PIP_CERT",
+    "CARGO_HTTP_CAINFO",
+    "DENO_CERT",
+    "AWS_CA_BUNDLE",
+    "CODEX_CA_CERTIFICATE",
+    "NPM_CONFIG_CAFILE",
+    "YARN_HTTPS_CA_FILE_PATH",
+    "BUNDLE_SSL_CA_CERT",
+    "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "NIX_SSL_CERT_FILE",
+    "HEX_CACERTS_PATH",
+    "PERL_LWP_SSL_CA_FILE",
+};
+
+struct Setting {
+  const char* name;
+  const char* value;
+};
+
+constexpr Setting kFixed[] = {
+    {"NODE_EXTRA_CA_CERTS", kSessionCaPath},  // added to Node's own roots
+    {"UV_SYSTEM_CERTS", "1"},
+    {"UV_NATIVE_TLS", "1"},
+    {"GIT_TERMINAL_PROMPT", "0"},
+};
+
+// Through GIT_CONFIG_COUNT, since that stands above a repository's own configuration: a hostile repository
+// must not be able to name a program for git to run, nor a helper to be asked for credentials.
+constexpr Setting kGitSettings[] = {
+    {"core.hooksPath", "/dev/null"},  {"core.fsmonitor", "false"},     {"core.askPass", ""},
+    {"credential.helper", ""},  // empty: forgets all that were configured before
+    {"protocol.file.allow", "never"}, {"protocol.ext.allow", "never"},
+};
+
+// Not to be had by --env.
+constexpr std::string_view kRefusedNames[] = {"HOME", "USER",          "LOGNAME",
+                                              "PWD",  "SSH_AUTH_SOCK", "SSH_AGENT_PID"};
+constexpr std::string_view kRefusedPrefixes[] = {"DBUS_", "GIT_CONFIG"};
+
+constexpr std::string_view kCredentialWords[] = {
+    "token", "secret", "password", "passwd", "api_key", "apikey", "credential", "private_key", "access_key"};
+constexpr std::string_view kCredentialShapes[] = {
+    "ghp_",  "gho_", "ghu_", "ghs_",  "ghr_", "github_pat_", "glpat-", "sk-",        "xoxb-",
+    "xoxp-", "AKIA", "npm_", "pypi-", "AIza", "ya29.",       "hf_",    "-----BEGIN "};
+
+bool is_name(std::string_view text) {
+  if (text.empty() || is_digit(text.front())) return false;
+  return std::ranges::all_of(text, [](char c) { return is_alnum(c) || c == '_'; });
+}
+
+bool is_ours(std::string_view name) {
+  return std::ranges::any_of(kCaBundleVariables, [&](const char* ours) { return name == ours; }) ||
+         std::ranges::any_of(kFixed, [&](const Setting& setting) { return name == setting.name; });
+}
+
+bool is_refused(std::string_view name) {
+  return is_ours(name) || std::ranges::find(kRefusedNames, name) != std::end(kRefusedNames) ||
+         std::ranges::any_of(kRefusedPrefixes,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+bool looks_like_credential(std::string_view name, std::string_view value) {
+  const std::string low = lowered(name);
+  return std::ranges::any_of(kCredentialWords, [&](std::string_view word) { return low.contains(word); }) ||
+         std::ranges::any_of(kCredentialShapes,
+                             [&](std::string_view shape) { return value.starts_with(shape); });
+}
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+Variables parse_caller(const std::vector<std::string>& caller) {
+  Variables variables;
+  for (const std::string& line : caller) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    variables.emplace(line.substr(0, equals), line.substr(equals + 1));  // the first counts, as for getenv(3)
+  }
+  return variables;
+}
+
+Variables fixed_variables(const ProfileInput& input, const std::string& cwd) {
+  Variables variables = {{"PATH", kDefaultPath}, {"TERM", "dumb"}, {"LANG", "C.UTF-8"}};
+  variables["HOME"] = input.home;
+  variables["USER"] = input.user_name;
+  variables["LOGNAME"] = input.user_name;
+  variables["SHELL"] = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+  variables["PWD"] = cwd;
+  for (const char* name : kCaBundleVariables) variables[name] = kCaBundlePath;
+  for (const Setting& setting : kFixed) variables[setting.name] = setting.value;
+  std::size_t count = 0;
+  for (const Setting& setting : kGitSettings) {
+    variables[fmt::format("GIT_CONFIG_KEY_{}", count)] = setting.name;
+    variables[fmt::format("GIT_CONFIG_VALUE_{}", count)] = setting.value;
+    ++count;
+  }
+  variables["GIT_CONFIG_COUNT"] = std::to_string(count);
+  return variables;
+}
+
+}  // namespace
+
+Result<EnvironmentRequest> parse_environment_request(std::string_view text) {
+  EnvironmentRequest request;
+  const std::size_t equals = text.find('=');
+  request.name = std::string(text.substr(0, equals));
+  if (equals != std::string_view::npos) request.value = std::string(text.substr(equals + 1));
+  if (!is_name(request.name)) {
+    return fail(Reason::BadRequest,
+                "--env " + escaped(request.name, 64) + ": a name is letters, digits and _");
+  }
+  if (request.value && request.value->contains('\0')) {
+    return fail(Reason::BadRequest, "--env " + request.name + ": the value holds a NUL byte");
+  }
+  return request;
+}
+
+Result<Environment> make_environment(const ProfileInput& input, const std::vector<std::string>& caller,
+                                     const std::vector<EnvironmentRequest>& requests,
+                                     const std::string& cwd) {
+  const Variables theirs = parse_caller(caller);
+  Variables variables = fixed_variables(input, cwd);
+  for (const auto& [name, value] : theirs) {
+    const bool listed = std::ranges::find(kInherited, name) != std::end(kInherited);
+    if (listed || (name.starts_with("LC_") && is_name(name))) variables[name] = value;
+  }
+
+  Environment environment;
+  for (const EnvironmentRequest& request : requests) {
+    if (is_refused(request.name)) {
+      return fail(
+          Reason::BadRequest,
+          "--env " + request.name + ": set by Sallyport inside a sandbox, or kept out of it; leave it away");
+    }
+    const auto own = theirs.find(request.name);
+    if (!request.value && own == theirs.end()) {
+      environment.warnings.push_back("--env " + request.name + ": not set here, so not set inside");
+      continue;
+    }
+    const std::string& value = request.value ? *request.value : own->second;
+    if (looks_like_credential(request.name, value)) {
+      environment.warnings.push_back(
+          "--env " + request.name +
+          ": looks like a credential, and everything in the sandbox can read it; a "
+          "credential belongs in the operator's configuration, where no sandbox sees it");
+    }
+    variables[request.name] = value;
+  }
+  for (const auto& [name, value] : variables)
+    environment.variables.push_back(fmt::format("{}={}", name, value));
+  return environment;
+}
+
+}  // namespace sallyport::sandbox

@@ -1,0 +1,35 @@
+// For tests: a fresh folder that goes away with the object. World-accessible, since some tests drop to
+// another uid.
+#pragma once
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+namespace sallyport::sandbox {
+
+class TestFolder {
+ public:
+  TestFolder() {
+    std::string name = "/tmp/sallyport-test-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), 0777) != 0) {
+      throw std::runtime_error("mkdtemp failed");
+    }
+    path_ = std::move(name);
+  }
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+  ~TestFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace sallyport::sandbox

@@ -1,0 +1,189 @@
+#include "sandbox/profile.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/text.h"
+#include "os/netns.h"
+
+namespace sallyport::sandbox {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Beside /usr. On a merged-/usr system these are links into it, elsewhere folders.
+constexpr const char* kSystemFolders[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
+
+// What programs want to read, and what no administrator keeps a secret in: so not /etc/environment,
+// /etc/profile.d, /etc/npmrc, /etc/pip.conf, /etc/apt, /etc/gitconfig, /etc/ssh.
+constexpr const char* kEtc[] = {
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/bindresvport.blacklist",
+    "/etc/ca-certificates.conf",
+    "/etc/crypto-policies",
+    "/etc/debian_version",
+    "/etc/emacs",
+    "/etc/ethertypes",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/host.conf",
+    "/etc/inputrc",
+    "/etc/java-17-openjdk",
+    "/etc/java-21-openjdk",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/localtime",
+    "/etc/login.defs",
+    "/etc/lsb-release",
+    "/etc/magic",
+    "/etc/magic.mime",
+    "/etc/mailcap",
+    "/etc/manpath.config",
+    "/etc/mime.types",
+    "/etc/nanorc",
+    "/etc/networks",
+    "/etc/os-release",
+    "/etc/perl",
+    "/etc/profile",
+    "/etc/protocols",
+    "/etc/python3",
+    "/etc/python3.11",
+    "/etc/redhat-release",
+    "/etc/rpc",
+    "/etc/services",
+    "/etc/shells",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+    "/etc/vim",
+    "/etc/xattr.conf",
+};
+
+// Where else programs look for the bundle.
+constexpr const char* kCaBundleLinks[] = {
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+};
+
+constexpr const char* kSystemRoots[] = {
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+};
+
+bool is_link_into_usr(const fs::path& path, std::string& target) {
+  std::error_code error;
+  const fs::path text = fs::read_symlink(path, error);
+  if (error) return false;
+  target = text.string();
+  const fs::path whole = (text.is_absolute() ? text : path.parent_path() / text).lexically_normal();
+  return whole.string().starts_with("/usr/");
+}
+
+// A link into /usr stays a link (programs read the time zone's name from /etc/localtime); the rest is bound.
+void add_host_path(Profile& profile, const char* path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return;
+  std::string target;
+  if (is_link_into_usr(path, target)) {
+    profile.links.push_back({target, path});
+  } else {
+    profile.read_only.push_back({path});
+  }
+}
+
+const char* shell() {
+  return ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+}
+
+// Of git's configuration syntax: a value in double quotes. Empty when it cannot be one line of text.
+std::string git_quoted(std::string_view value) {
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return {};
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+// What a repository may override. What it may not stands in the environment (make_environment).
+std::string git_configuration(const ProfileInput& input) {
+  std::string text =
+      "# A sandbox's .git/config may be read-only: do not try to write tracking branches there.\n"
+      "[branch]\n\tautoSetupMerge = false\n";
+  text += fmt::format("[http]\n\tsslCAInfo = {}\n", kCaBundlePath);
+  const std::string name = git_quoted(input.git.name);
+  const std::string email = git_quoted(input.git.email);
+  if (!input.git.name.empty() && !name.empty()) text += "[user]\n\tname = " + name + "\n";
+  if (!input.git.email.empty() && !email.empty()) text += "[user]\n\temail = " + email + "\n";
+  for (const std::string& folder : input.safe_folders) {
+    const std::string quoted = git_quoted(folder);
+    if (!quoted.empty()) text += "[safe]\n\tdirectory = " + quoted + "\n";
+  }
+  return text;
+}
+
+void add_generated_files(Profile& profile, const ProfileInput& input) {
+  const auto add = [&](const char* path, std::string content) {
+    profile.files.push_back({path, std::move(content)});
+  };
+  add("/etc/passwd", fmt::format("root:x:0:0:root:/root:/usr/sbin/nologin\n{0}:x:{1}:{2}:{0}:{3}:{4}\n"
+                                 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+                                 input.user_name, input.ids.uid, input.ids.gid, input.home, shell()));
+  add("/etc/group", fmt::format("root:x:0:\n{}:x:{}:\nnogroup:x:65534:\n", input.user_name, input.ids.gid));
+  add("/etc/hostname", fmt::format("{}\n", kHostname));
+  add("/etc/hosts",
+      fmt::format("127.0.0.1 localhost {}\n::1 localhost ip6-localhost ip6-loopback\n", kHostname));
+  add("/etc/resolv.conf", fmt::format("nameserver {}\n", os::kSandboxAddress));
+  add("/etc/nsswitch.conf",
+      "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\n"
+      "services: files\nethers: files\nrpc: files\n");
+  add("/etc/gitconfig", git_configuration(input));
+
+  std::string bundle = input.system_roots_pem;
+  if (!bundle.empty() && bundle.back() != '\n') bundle += '\n';
+  add(kCaBundlePath, bundle + input.session_ca_pem);
+  add(kSessionCaPath, input.session_ca_pem);
+}
+
+}  // namespace
+
+Profile make_profile(const ProfileInput& input) {
+  Profile profile;
+  profile.read_only.push_back({"/usr"});
+  for (const char* folder : kSystemFolders) add_host_path(profile, folder);
+  for (const char* path : kEtc) add_host_path(profile, path);
+  add_generated_files(profile, input);
+  for (const char* path : kCaBundleLinks) profile.links.push_back({kCaBundlePath, path});
+  profile.private_folders = {"/tmp", "/var/tmp", "/run"};
+  // A home such as "/" or "/usr/x" (service users) is not shadowed: HOME names it, and it is just not there.
+  if (input.home != "/" && !input.home.starts_with("/usr/") && !input.home.starts_with("/etc/")) {
+    profile.private_folders.push_back(input.home);
+  }
+  return profile;
+}
+
+Result<std::string> read_system_roots() {
+  for (const char* path : kSystemRoots) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) continue;
+    std::stringstream text;
+    text << file.rdbuf();
+    if (text.str().contains("-----BEGIN CERTIFICATE-----")) return text.str();
+  }
+  return fail(Reason::Internal,
+              "the system's CA certificates are not there; install the package ca-certificates");
+}
+
+}  // namespace sallyport::sandbox

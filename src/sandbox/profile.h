@@ -1,0 +1,84 @@
+// What is inside every sandbox besides the workspace: which system folders, which files of /etc, which
+// environment, which git settings. Nothing of the caller's gets in unless a list here names it
+// (docs/sandbox.md holds the lists in words).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "os/process.h"
+
+namespace sallyport::sandbox {
+
+// Where things of ours are inside.
+inline constexpr char kInitPath[] = "/run/sallyport/init";
+inline constexpr char kCaBundlePath[] = "/etc/ssl/certs/ca-certificates.crt";  // system roots and session CA
+inline constexpr char kSessionCaPath[] = "/etc/ssl/certs/sallyport-session.pem";  // session CA alone
+inline constexpr char kHostname[] = "sandbox";
+
+// Who commits, when the repository does not say; from the caller's own configuration, and nothing else of it.
+struct GitIdentity {
+  std::string name;
+  std::string email;
+};
+
+struct ProfileInput {
+  os::Ids ids;            // whom the sandbox runs as
+  std::string user_name;  // LOGNAME inside; also of the one line in /etc/passwd
+  std::string home;       // absolute; private and empty inside
+  std::string system_roots_pem;
+  std::string session_ca_pem;
+  GitIdentity git;                        // empty fields are left out
+  std::vector<std::string> safe_folders;  // folders of another owner where git shall work all the same
+};
+
+struct Bind {
+  std::string path;  // the same outside and inside
+};
+struct Link {
+  std::string target;
+  std::string path;
+};
+struct GeneratedFile {
+  std::string path;
+  std::string content;
+};
+
+struct Profile {
+  std::vector<Bind> read_only;               // of the host, those that exist
+  std::vector<Link> links;                   // /bin, /lib and the other places of the CA bundle
+  std::vector<GeneratedFile> files;          // read-only
+  std::vector<std::string> private_folders;  // empty, writable, gone with the sandbox
+};
+
+// Looks which of the listed host paths exist.
+Profile make_profile(const ProfileInput& input);
+
+// --env NAME or NAME=VALUE.
+struct EnvironmentRequest {
+  std::string name;
+  std::optional<std::string> value;  // nullopt: the caller's own value
+};
+Result<EnvironmentRequest> parse_environment_request(std::string_view text);
+
+struct Environment {
+  std::vector<std::string> variables;  // NAME=VALUE, the whole of it
+  std::vector<std::string> warnings;   // for the caller's eyes: what looks like a credential, what is not set
+};
+
+// `caller` is NAME=VALUE lines of the caller's environment, of which the short list is taken; `cwd` becomes
+// PWD. Names that would undo the profile (CA, git settings, SSH_AUTH_SOCK, ...) are refused.
+Result<Environment> make_environment(const ProfileInput& input, const std::vector<std::string>& caller,
+                                     const std::vector<EnvironmentRequest>& requests, const std::string& cwd);
+
+// The system's trusted roots in PEM, from where Debian, Fedora or Alpine keep them.
+Result<std::string> read_system_roots();
+
+// user.name and user.email of the configuration that lies in `home` (git is asked, as the caller); empty
+// fields when there is none.
+GitIdentity read_git_identity(const std::string& home);
+
+}  // namespace sallyport::sandbox

@@ -1,0 +1,165 @@
+#include "sandbox/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "sandbox/folder_test.h"
+
+namespace sallyport::sandbox {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+ProfileInput anna() {
+  return {.ids = {1000, 1001},
+          .user_name = "anna",
+          .home = "/home/anna",
+          .system_roots_pem = "roots",
+          .session_ca_pem = "session\n",
+          .git = {},
+          .safe_folders = {}};
+}
+
+std::string file_of(const Profile& profile, const std::string& path) {
+  const auto found = std::ranges::find(profile.files, path, &GeneratedFile::path);
+  return found == profile.files.end() ? "(none)" : found->content;
+}
+
+std::vector<std::string> variables_of(const std::vector<std::string>& caller,
+                                      const std::vector<EnvironmentRequest>& requests = {}) {
+  return make_environment(anna(), caller, requests, "/w")->variables;
+}
+
+TEST(Profile, BindsNothingThatMayHoldASecret) {
+  const Profile profile = make_profile(anna());
+  for (const Bind& bind : profile.read_only) {
+    EXPECT_NE(bind.path, "/etc");
+    for (const char* secret :
+         {"/etc/shadow", "/etc/ssh", "/etc/environment", "/etc/gitconfig", "/etc/npmrc", "/etc/ssl/private",
+          "/etc/apt", "/etc/docker", "/root", "/home", "/var", "/opt"}) {
+      EXPECT_FALSE(bind.path == secret || bind.path.starts_with(std::string(secret) + "/")) << bind.path;
+    }
+  }
+}
+
+TEST(Profile, GeneratesAUserDatabaseOfOne) {
+  const Profile profile = make_profile(anna());
+  EXPECT_THAT(file_of(profile, "/etc/passwd"), HasSubstr("\nanna:x:1000:1001:anna:/home/anna:/bin/"));
+  EXPECT_THAT(file_of(profile, "/etc/group"), HasSubstr("\nanna:x:1001:\n"));
+  EXPECT_EQ(file_of(profile, "/etc/resolv.conf"), "nameserver 198.18.0.1\n");
+}
+
+TEST(Profile, JoinsTheRootsAndTheSessionsCa) {
+  const Profile profile = make_profile(anna());
+  EXPECT_EQ(file_of(profile, kCaBundlePath), "roots\nsession\n");
+  EXPECT_EQ(file_of(profile, kSessionCaPath), "session\n");
+}
+
+TEST(Profile, ShadowsNoSystemFolderWithAServiceUsersHome) {
+  for (const char* home : {"/", "/usr/sbin", "/etc/x"}) {
+    ProfileInput input = anna();
+    input.home = home;
+    EXPECT_THAT(make_profile(input).private_folders, Not(Contains(home)));
+  }
+  EXPECT_THAT(make_profile(anna()).private_folders, Contains("/home/anna"));
+}
+
+TEST(Profile, WritesNoLineIntoGitsConfigurationThatAValueSmugglesIn) {
+  ProfileInput input = anna();
+  input.git = {.name = "x\n[core]\n\tsshCommand = evil", .email = "a\\\"b@example.com"};
+  input.safe_folders = {"/work space"};
+  const std::string config = file_of(make_profile(input), "/etc/gitconfig");
+  EXPECT_THAT(config, Not(HasSubstr("sshCommand")));
+  EXPECT_THAT(config, HasSubstr("email = \"a\\\\\\\"b@example.com\"\n"));
+  EXPECT_THAT(config, HasSubstr("directory = \"/work space\"\n"));
+}
+
+TEST(Environment, TakesOnlyTheShortListFromTheCaller) {
+  const auto variables = variables_of(
+      {"TERM=xterm", "LC_TIME=C", "TZ=UTC", "SSH_AUTH_SOCK=/x", "DBUS_SESSION_BUS_ADDRESS=unix:path=/x",
+       "GITHUB_TOKEN=ghp_x", "AWS_SECRET_ACCESS_KEY=x", "LD_PRELOAD=/x", "HOME=/elsewhere", "no equals",
+       "HTTPS_PROXY=http://user:pw@proxy", "GIT_ASKPASS=/x", "XDG_RUNTIME_DIR=/run/user/1000"});
+  EXPECT_THAT(variables, AllOf(Contains("TERM=xterm"), Contains("LC_TIME=C"), Contains("TZ=UTC"),
+                               Contains("HOME=/home/anna"), Contains("PWD=/w"), Contains("LANG=C.UTF-8")));
+  for (const char* prefix :
+       {"SSH_", "DBUS_", "GITHUB_", "AWS_SECRET", "LD_", "HTTPS_PROXY", "GIT_ASKPASS", "XDG_"}) {
+    EXPECT_THAT(variables, Not(Contains(StartsWith(prefix))));
+  }
+}
+
+TEST(Environment, PointsEveryClientAtTheBundle) {
+  const auto variables = variables_of({"SSL_CERT_FILE=/elsewhere"});
+  for (const char* name :
+       {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT",
+        "CARGO_HTTP_CAINFO", "DENO_CERT", "AWS_CA_BUNDLE", "NPM_CONFIG_CAFILE"}) {
+    EXPECT_THAT(variables, Contains(std::string(name) + "=" + kCaBundlePath));
+  }
+  EXPECT_THAT(variables, Contains(std::string("NODE_EXTRA_CA_CERTS=") + kSessionCaPath));
+}
+
+TEST(Environment, GivesWhatIsAskedForByName) {
+  const auto variables = variables_of({"MINE=1"}, {{"MINE", {}}, {"OTHER", "a=b"}, {"PATH", "/x"}});
+  EXPECT_THAT(variables, AllOf(Contains("MINE=1"), Contains("OTHER=a=b"), Contains("PATH=/x")));
+}
+
+TEST(Environment, WarnsOfWhatLooksLikeACredentialAndOfWhatIsNotSet) {
+  const auto environment =
+      make_environment(anna(), {"GITHUB_TOKEN=x"},
+                       {{"GITHUB_TOKEN", {}}, {"X", "ghp_abc"}, {"Y", "plain"}, {"ABSENT", {}}}, "/w");
+  ASSERT_TRUE(environment.has_value());
+  EXPECT_THAT(environment->warnings, ElementsAre(StartsWith("--env GITHUB_TOKEN: looks like a credential"),
+                                                 StartsWith("--env X: looks like a credential"),
+                                                 StartsWith("--env ABSENT: not set here")));
+  EXPECT_THAT(environment->warnings[1], Not(HasSubstr("ghp_abc")));
+}
+
+TEST(Environment, RefusesToUndoTheProfile) {
+  for (const char* name :
+       {"HOME", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS",
+        "SSL_CERT_FILE", "GIT_TERMINAL_PROMPT", "NODE_EXTRA_CA_CERTS"}) {
+    const auto environment = make_environment(anna(), {}, {{name, "x"}}, "/w");
+    ASSERT_FALSE(environment.has_value()) << name;
+    EXPECT_EQ(environment.error().reason, Reason::BadRequest);
+    EXPECT_THAT(environment.error().detail, HasSubstr(name));
+  }
+}
+
+TEST(ParseEnvironmentRequest, ReadsNameAndValue) {
+  EXPECT_EQ(parse_environment_request("A")->value, std::nullopt);
+  EXPECT_EQ(parse_environment_request("A=")->value, "");
+  EXPECT_EQ(parse_environment_request("A=b=c")->value, "b=c");
+  for (const char* bad : {"", "=x", "1A=x", "A-B=x", "A B"}) {
+    EXPECT_FALSE(parse_environment_request(bad).has_value()) << bad;
+  }
+  EXPECT_FALSE(parse_environment_request(std::string_view("A=b\0c", 5)).has_value());
+}
+
+TEST(GitIdentityOfCaller, IsReadFromTheGlobalConfiguration) {
+  const TestFolder home;
+  std::ofstream(home.path() + "/.gitconfig") << "[user]\n\tname = Ann Example\n\temail = ann@example.com\n"
+                                                "\tsigningkey = secret\n[credential]\n\thelper = store\n";
+  const GitIdentity identity = read_git_identity(home.path());
+  EXPECT_EQ(identity.name, "Ann Example");
+  EXPECT_EQ(identity.email, "ann@example.com");
+}
+
+TEST(GitIdentityOfCaller, IsEmptyWithoutAConfiguration) {
+  const TestFolder home;
+  EXPECT_THAT(read_git_identity(home.path()).name, IsEmpty());
+}
+
+TEST(SystemRoots, AreFoundOnThisMachine) {
+  EXPECT_THAT(read_system_roots().value_or(""), HasSubstr("-----BEGIN CERTIFICATE-----"));
+}
+
+}  // namespace
+}  // namespace sallyport::sandbox

@@ -1,0 +1,88 @@
+#include "session/credentials.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "os/safe_path.h"
+
+namespace sallyport::session {
+namespace {
+
+// Whatever can change the file that a name leads to, or its bytes, owner or mode.
+constexpr std::uint32_t kFolderEvents =
+    IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR;
+
+std::filesystem::path folder_of(const std::string& file) {
+  return std::filesystem::path(file).parent_path();
+}
+std::string base_name(const std::string& file) {
+  return std::filesystem::path(file).filename().string();
+}
+
+}  // namespace
+
+Credentials::Credentials(os::EventLoop& loop, std::map<std::string, config::CredentialSource> sources,
+                         uid_t owner, OnFile on_file)
+    : loop_(loop), sources_(std::move(sources)), owner_(owner), on_file_(std::move(on_file)) {}
+
+Credentials::~Credentials() {
+  if (inotify_) loop_.unwatch(inotify_.get());
+}
+
+Status Credentials::watch() {
+  inotify_ = Fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!inotify_) return fail_errno(Reason::Internal, "inotify_init1");
+  for (const auto& [name, source] : sources_) {
+    const std::string folder = folder_of(source.file).string();
+    const int watch = ::inotify_add_watch(inotify_.get(), folder.c_str(), kFolderEvents);
+    if (watch < 0) {
+      return fail_errno(Reason::CredentialUnavailable,
+                        fmt::format("credential '{}': watching the folder {}", name, folder));
+    }
+    watched_folders_[watch] = folder;
+  }
+  loop_.watch(inotify_.get(), POLLIN, [this](short) { on_folder_event(); });
+  return {};
+}
+
+void Credentials::open_all() {
+  for (const auto& [name, source] : sources_) open_one(name);
+}
+
+void Credentials::open_one(const std::string& name) {
+  auto file = os::open_private_file(sources_.at(name).file, owner_);
+  if (file) return on_file_(name, std::move(*file), "");
+  on_file_(name, Fd(), fmt::format("credential '{}': {}", name, file.error().detail));
+}
+
+void Credentials::on_folder_event() {
+  alignas(inotify_event) std::array<char, 4096> buffer;
+  std::set<std::string> changed;
+  for (;;) {
+    const ssize_t got = ::read(inotify_.get(), buffer.data(), buffer.size());
+    if (got <= 0) break;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
+      inotify_event event;
+      std::memcpy(&event, buffer.data() + at, sizeof event);
+      const char* file_name = buffer.data() + at + sizeof event;
+      for (const auto& [name, source] : sources_) {
+        // Without a name the folder itself changed, or events were lost: every file may have.
+        const bool concerned =
+            event.len == 0 || (watched_folders_[event.wd] == folder_of(source.file).string() &&
+                               base_name(source.file) == file_name);
+        if (concerned) changed.insert(name);
+      }
+      at += sizeof event + event.len;
+    }
+  }
+  for (const std::string& name : changed) open_one(name);
+}
+
+}  // namespace sallyport::session

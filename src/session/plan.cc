@@ -1,0 +1,158 @@
+#include "session/plan.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "os/safe_path.h"
+#include "sandbox/workspace_guard.h"
+
+namespace sallyport::session {
+namespace {
+
+constexpr std::size_t kMaxPasswdBytes = 4 * 1024 * 1024;
+
+bool exists(const std::string& path) {
+  struct stat status{};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+std::string caller_variable(const Request& request, std::string_view name) {
+  for (const std::string& variable : request.environment) {
+    if (variable.size() > name.size() && variable.starts_with(name) && variable[name.size()] == '=') {
+      return variable.substr(name.size() + 1);
+    }
+  }
+  return "";
+}
+
+std::string passwd_text() {
+  const Fd file(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+  if (!file) return "";
+  return os::read_whole(file.get(), kMaxPasswdBytes).value_or("");
+}
+
+// What the files and the options allow, and where the credentials are.
+std::expected<void, std::string> plan_grant(const Request& request, Plan& plan) {
+  auto loaded = config::load(request.sources);
+  if (!loaded) return std::unexpected(config::text_of(loaded.error()));
+  plan.grant = std::move(loaded->grant);
+  for (const policy::GitRule& rule : plan.grant.git) {
+    if (rule.credential.empty()) continue;
+    plan.credentials.emplace(rule.credential, loaded->config.credentials.at(rule.credential));
+  }
+  if (plan.grant.empty()) {
+    plan.notices.push_back(
+        fmt::format("no policy: nothing is reachable from this sandbox. Write {}, or name a repository: "
+                    "--git HOST/OWNER/REPO",
+                    request.sources.policy_path));
+  }
+  return {};
+}
+
+sandbox::Dangers dangers_for(const Request& request, const Plan& plan) {
+  sandbox::DangerInput input;
+  input.own_homes = {request.home};
+  if (plan.identities.home != request.home) input.own_homes.push_back(plan.identities.home);
+  input.other_homes = sandbox::other_homes(passwd_text(), input.own_homes);
+  // A sandbox that could write these would write its own permissions, or its own history.
+  input.sallyport_folders = {request.sources.config_path, request.audit_path};
+  for (const auto& [name, source] : plan.credentials) input.sallyport_folders.push_back(source.file);
+  input.ssh_agent = caller_variable(request, "SSH_AUTH_SOCK");
+  input.dbus_address = caller_variable(request, "DBUS_SESSION_BUS_ADDRESS");
+  input.docker_host = caller_variable(request, "DOCKER_HOST");
+  return sandbox::dangerous_paths(input);
+}
+
+// What lies in the mounts and would be a way out, or would run when the host's user calls git there later.
+std::expected<void, std::string> guard_mounts(Plan& plan) {
+  std::vector<sandbox::Mount> guards;
+  for (const sandbox::Mount& mount : plan.mounts) {
+    auto guard = sandbox::guard_workspace(mount);
+    if (!guard) return std::unexpected(guard.error().detail);
+    std::ranges::move(guard->mounts, std::back_inserter(guards));
+    for (const std::string& socket : guard->hidden_sockets) {
+      plan.notices.push_back(
+          fmt::format("{} is a socket of the host's, and hidden from the sandbox", socket));
+    }
+    if (guard->search == sandbox::Search::CutShort) {
+      plan.notices.push_back(
+          fmt::format("{} is too large to be searched for sockets to its end", mount.path));
+    }
+  }
+  std::ranges::move(guards, std::back_inserter(plan.mounts));
+  return {};
+}
+
+std::expected<void, std::string> plan_mounts(const Request& request, Plan& plan) {
+  const sandbox::Dangers dangers = dangers_for(request, plan);
+  std::vector<sandbox::MountRequest> requests = {{request.working_directory, sandbox::Access::ReadWrite}};
+  for (const std::string& text : request.mounts) {
+    auto parsed = sandbox::parse_mount(text);
+    if (!parsed) return std::unexpected(parsed.error().detail);
+    requests.push_back(std::move(*parsed));
+  }
+  // A policy file is not trusted because it lies there: inside it cannot be changed.
+  if (exists(request.sources.policy_path))
+    requests.push_back({request.sources.policy_path, sandbox::Access::ReadOnly});
+  for (const sandbox::MountRequest& mount_request : requests) {
+    auto mount = sandbox::open_mount(mount_request, dangers);
+    if (!mount) return std::unexpected(mount.error().detail);
+    // Git shall work on what the user mounts, whoever owns it.
+    if (mount->owner != plan.identities.sandbox.uid) plan.profile.safe_folders.push_back(mount->path);
+    plan.mounts.push_back(std::move(*mount));
+  }
+  return guard_mounts(plan);
+}
+
+std::expected<void, std::string> plan_identities(const Request& request, Plan& plan) {
+  struct stat workspace{};
+  if (::stat(request.working_directory.c_str(), &workspace) != 0) {
+    return std::unexpected(fmt::format("{}: {}", request.working_directory, errno_text(errno)));
+  }
+  auto identities =
+      choose_identities({::geteuid(), ::getegid()}, {workspace.st_uid, workspace.st_gid}, request.home);
+  if (!identities) return std::unexpected(identities.error().detail);
+  plan.identities = std::move(*identities);
+  return {};
+}
+
+std::expected<void, std::string> plan_profile(const Request& request, Plan& plan) {
+  plan.working_directory = request.working_directory;
+  plan.profile.ids = plan.identities.sandbox;
+  plan.profile.user_name = plan.identities.user_name;
+  plan.profile.home = plan.identities.home;
+  auto roots = sandbox::read_system_roots();
+  if (!roots) return std::unexpected(roots.error().detail);
+  plan.profile.system_roots_pem = std::move(*roots);
+  plan.profile.git = sandbox::read_git_identity(request.home);
+
+  std::vector<sandbox::EnvironmentRequest> additions;
+  for (const std::string& text : request.extra_environment) {
+    auto parsed = sandbox::parse_environment_request(text);
+    if (!parsed) return std::unexpected(parsed.error().detail);
+    additions.push_back(std::move(*parsed));
+  }
+  auto environment =
+      sandbox::make_environment(plan.profile, request.environment, additions, request.working_directory);
+  if (!environment) return std::unexpected(environment.error().detail);
+  plan.environment = std::move(environment->variables);
+  std::ranges::move(environment->warnings, std::back_inserter(plan.notices));
+  return {};
+}
+
+}  // namespace
+
+std::expected<Plan, std::string> make_plan(const Request& request) {
+  Plan plan;
+  for (const auto step : {plan_grant, plan_identities, plan_mounts, plan_profile}) {
+    if (auto done = step(request, plan); !done) return std::unexpected(std::move(done).error());
+  }
+  return plan;
+}
+
+}  // namespace sallyport::session

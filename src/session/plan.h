@@ -1,0 +1,34 @@
+// Everything that a session needs to know before anything is started: both files read, the workspace judged,
+// the ids chosen. A plan has side effects on nothing.
+#pragma once
+
+#include <expected>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "policy/grant.h"
+#include "sandbox/mounts.h"
+#include "sandbox/profile.h"
+#include "session/identity.h"
+#include "session/request.h"
+
+namespace sallyport::session {
+
+struct Plan {
+  policy::Grant grant;
+  std::map<std::string, config::CredentialSource> credentials;  // those that the grant names
+  Identities identities;
+  std::vector<sandbox::Mount> mounts;  // the workspace first
+  std::string working_directory;       // as the user spelled it; exists inside
+  sandbox::ProfileInput profile;       // but for the session's own CA
+  std::vector<std::string> environment;
+  std::vector<std::string> notices;  // for the user's eyes
+};
+
+// The error is text for the user: problems of the files with their places, or what is wrong with the
+// workspace.
+std::expected<Plan, std::string> make_plan(const Request& request);
+
+}  // namespace sallyport::session

@@ -1,0 +1,69 @@
+// One of our own confined processes, gate or vault: started with its control socket as descriptor 3, watched,
+// and started again with back-off when it dies.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "os/event_loop.h"
+#include "os/spawn.h"
+#include "os/unix_socket.h"
+
+namespace sallyport::session {
+
+// The descriptor on which gate and vault find their control socket.
+inline constexpr int kControlFd = 3;
+
+class ServiceProcess {
+ public:
+  // Restarts within one session; a process that keeps dying ends it.
+  static constexpr int kMaxRestarts = 10;
+  // The wait before the first restart; doubles with each one, up to the limit.
+  static constexpr std::chrono::milliseconds kFirstBackOff{50};
+  static constexpr std::chrono::milliseconds kLongestBackOff{2'000};
+
+  struct Callbacks {
+    // The process runs, for the first time or again: tell it everything it needs to know.
+    std::function<void()> on_start;
+    std::function<void(os::Packet)> on_packet;
+    // It died; a restart is on its way.
+    std::function<void()> on_death;
+    // It died too often, or cannot be started.
+    std::function<void(Error)> on_failure;
+  };
+
+  // `become`: handed to the program as --uid and --gid, which it takes on when it confines itself.
+  ServiceProcess(os::EventLoop& loop, std::string program_name, std::optional<os::Ids> become,
+                 Callbacks callbacks);
+  ~ServiceProcess();
+  ServiceProcess(const ServiceProcess&) = delete;
+  ServiceProcess& operator=(const ServiceProcess&) = delete;
+
+  Status start();
+  // A process that does not read its socket is as good as dead: it is killed, and restarted.
+  void send(std::string_view message, std::span<const int> fds = {});
+  // Kills it for good.
+  void stop();
+  bool running() const { return child_.has_value(); }
+  pid_t pid() const { return child_ ? child_->pid : -1; }
+
+ private:
+  void on_readable();
+  void died();
+  void forget();
+
+  os::EventLoop& loop_;
+  std::string program_name_;
+  std::optional<os::Ids> become_;
+  Callbacks callbacks_;
+  std::optional<os::Child> child_;
+  Fd control_;
+  int restarts_ = 0;
+  std::optional<os::EventLoop::TimerId> restart_timer_;
+};
+
+}  // namespace sallyport::session

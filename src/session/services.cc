@@ -1,0 +1,184 @@
+#include "session/services.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "wire/sealed.h"
+
+namespace sallyport::session {
+namespace {
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+
+// What each process may write into the log; anything else in its name would be a forgery.
+bool gate_may_record(audit::Kind kind) {
+  using enum audit::Kind;
+  return kind == Begin || kind == End || kind == Refused || kind == Refs;
+}
+
+}  // namespace
+
+Services::Services(os::EventLoop& loop, Journal& journal, Setup setup, Callbacks callbacks)
+    : journal_(journal),
+      setup_(std::move(setup)),
+      callbacks_(std::move(callbacks)),
+      credentials_(loop, setup_.credentials, setup_.credentials_owner,
+                   [this](const std::string& name, Fd file, const std::string& problem) {
+                     on_credential_file(name, std::move(file), problem);
+                   }),
+      gate_(loop, "sallyport-gate", setup_.identities.become_gate,
+            {.on_start = [this] { greet_gate(); },
+             .on_packet = [this](const os::Packet& packet) { on_gate_packet(packet); },
+             .on_death =
+                 [this] {
+                   journal_.end_open_requests("the gate died");
+                   callbacks_.on_notice("the gate died and is started again; open connections are lost");
+                 },
+             .on_failure = [this](const Error& error) { give_up(error.detail); }}),
+      vault_(loop, "sallyport-vault", setup_.identities.become_vault,
+             {.on_start = [this] { greet_vault(); },
+              .on_packet = [this](const os::Packet& packet) { on_vault_packet(packet); },
+              .on_death =
+                  [this] {
+                    callbacks_.on_notice("the vault died and is started again; open requests are lost");
+                  },
+              .on_failure = [this](const Error& error) { give_up(error.detail); }}) {}
+
+Status Services::start() {
+  if (auto status = vault_.start(); !status) return status;
+  return gate_.start();
+}
+
+void Services::stop() {
+  gate_.stop();
+  vault_.stop();
+}
+
+Result<Fd> Services::grant_file() const {
+  return wire::to_memfd(setup_.encoded_grant);
+}
+
+void Services::greet_gate() {
+  auto grant = grant_file();
+  if (!grant) return give_up(grant.error().detail);
+  gate_.send(wire::encode(
+                 wire::ToGate(wire::GateStart{setup_.session, setup_.ca_certificate_pem, setup_.ca_key_pem})),
+             std::array{grant->get()});
+  if (probe_) gate_.send(wire::encode(wire::ToGate(*probe_)));
+  if (doors_) send_doors();
+  if (packet_log_) send_packet_log();
+  connect();
+}
+
+void Services::greet_vault() {
+  auto grant = grant_file();
+  if (!grant) return give_up(grant.error().detail);
+  vault_.send(wire::encode(wire::ToVault(wire::VaultStart{setup_.session})), std::array{grant->get()});
+  if (in_use_) credentials_.open_all();
+  connect();
+}
+
+void Services::connect() {
+  if (!in_use_ || !gate_.running() || !vault_.running()) return;
+  auto sockets = os::socket_pair(os::SocketKind::Packet);
+  if (!sockets) return give_up(sockets.error().detail);
+  vault_.send(wire::encode(wire::ToVault(wire::VaultGate{})), std::array{sockets->first.get()});
+  gate_.send(wire::encode(wire::ToGate(wire::GateVault{})), std::array{sockets->second.get()});
+}
+
+void Services::open_doors(os::Doors doors) {
+  doors_ = std::move(doors);
+  send_doors();
+}
+
+void Services::open_packet_log(Fd packet_log) {
+  packet_log_ = std::move(packet_log);
+  send_packet_log();
+}
+
+void Services::send_packet_log() {
+  gate_.send(wire::encode(wire::ToGate(wire::GatePacketLog{})), std::array{packet_log_->get()});
+}
+
+void Services::send_doors() {
+  wire::GateDoors message{doors_->mode, {}};
+  std::vector<int> fds;
+  for (const os::Listener& listener : doors_->listeners) {
+    message.doors.push_back({listener.kind, listener.port});
+    fds.push_back(listener.fd.get());
+  }
+  gate_.send(wire::encode(wire::ToGate(std::move(message))), fds);
+}
+
+void Services::set_probe(wire::GateProbe probe) {
+  probe_ = std::move(probe);
+  gate_.send(wire::encode(wire::ToGate(*probe_)));
+}
+
+Status Services::open_for_use() {
+  in_use_ = true;
+  for (const auto& [name, source] : setup_.credentials) awaited_credentials_.insert(name);
+  if (auto status = credentials_.watch(); !status) return status;
+  credentials_.open_all();
+  connect();
+  if (awaited_credentials_.empty()) {
+    usable_ = true;
+    callbacks_.on_usable();
+  }
+  return {};
+}
+
+void Services::on_credential_file(const std::string& name, Fd file, const std::string& problem) {
+  if (!problem.empty() && !usable_) return give_up(problem);
+  if (!problem.empty()) callbacks_.on_notice(problem);
+  const std::string message = wire::encode(wire::ToVault(wire::VaultCredential{name, problem}));
+  if (file) {
+    vault_.send(message, std::array{file.get()});
+  } else {
+    vault_.send(message);
+  }
+}
+
+void Services::on_credential_loaded(const wire::CredentialLoaded& loaded) {
+  if (!loaded.problem.empty()) {
+    const std::string text = fmt::format("credential '{}': {}", loaded.name, loaded.problem);
+    return usable_ ? callbacks_.on_notice(text) : give_up(text);
+  }
+  awaited_credentials_.erase(loaded.name);
+  if (usable_ || !awaited_credentials_.empty()) return;
+  usable_ = true;
+  callbacks_.on_usable();
+}
+
+void Services::on_gate_packet(const os::Packet& packet) {
+  auto message = wire::decode_from_gate(packet.bytes);
+  if (!message) return give_up("the gate sent a message that is none");
+  std::visit(Overloaded{[](const wire::Ready&) {},
+                        [this](const wire::AuditAppend& append) {
+                          const bool written =
+                              gate_may_record(append.event.kind) && journal_.append(append.event).has_value();
+                          gate_.send(wire::encode(wire::ToGate(wire::AuditWritten{append.number, written})));
+                        }},
+             *message);
+}
+
+void Services::on_vault_packet(const os::Packet& packet) {
+  auto message = wire::decode_from_vault(packet.bytes);
+  if (!message) return give_up("the vault sent a message that is none");
+  std::visit(Overloaded{[](const wire::Ready&) {},
+                        [this](const wire::VaultEvent& vault) {
+                          if (vault.event.kind == audit::Kind::Credential) (void)journal_.append(vault.event);
+                        },
+                        [this](const wire::CredentialLoaded& loaded) { on_credential_loaded(loaded); }},
+             *message);
+}
+
+void Services::give_up(const std::string& text) {
+  callbacks_.on_failure(text);
+}
+
+}  // namespace sallyport::session

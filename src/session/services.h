@@ -1,0 +1,80 @@
+// The gate and the vault of one session: started, told what they need, connected with each other, restarted
+// when they die. What they have to say for the audit log goes to the journal.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "os/netns.h"
+#include "session/credentials.h"
+#include "session/identity.h"
+#include "session/journal.h"
+#include "session/service_process.h"
+#include "wire/messages.h"
+
+namespace sallyport::session {
+
+class Services {
+ public:
+  struct Setup {
+    std::string session;
+    std::string encoded_grant;
+    std::string ca_certificate_pem;
+    std::string ca_key_pem;
+    std::map<std::string, config::CredentialSource> credentials;
+    uid_t credentials_owner;
+    Identities identities;
+  };
+  struct Callbacks {
+    // Every credential was read by the vault, once after open_for_use().
+    std::function<void()> on_usable;
+    // Something the user should know: a process was restarted, a credential cannot be read any more.
+    std::function<void(std::string)> on_notice;
+    // The session cannot go on.
+    std::function<void(std::string)> on_failure;
+  };
+
+  Services(os::EventLoop& loop, Journal& journal, Setup setup, Callbacks callbacks);
+
+  Status start();
+  // The gate serves these from now on, and so does every gate that replaces it.
+  void open_doors(os::Doors doors);
+  // Likewise.
+  void open_packet_log(Fd packet_log);
+  void set_probe(wire::GateProbe probe);
+  // After the pre-flight: hands the credentials to the vault, and connects gate and vault.
+  Status open_for_use();
+  void stop();
+
+ private:
+  void greet_gate();
+  void greet_vault();
+  void on_gate_packet(const os::Packet& packet);
+  void on_vault_packet(const os::Packet& packet);
+  void on_credential_file(const std::string& name, Fd file, const std::string& problem);
+  void on_credential_loaded(const wire::CredentialLoaded& loaded);
+  void connect();
+  void send_doors();
+  void send_packet_log();
+  Result<Fd> grant_file() const;
+  void give_up(const std::string& text);
+
+  Journal& journal_;
+  Setup setup_;
+  Callbacks callbacks_;
+  std::optional<os::Doors> doors_;
+  std::optional<Fd> packet_log_;
+  std::optional<wire::GateProbe> probe_;
+  bool in_use_ = false;
+  bool usable_ = false;
+  std::set<std::string> awaited_credentials_;
+  Credentials credentials_;
+  ServiceProcess gate_;
+  ServiceProcess vault_;
+};
+
+}  // namespace sallyport::session

@@ -1,0 +1,402 @@
+#include "session/session.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/random.h"
+#include "net/certificate.h"
+#include "os/links.h"
+#include "os/nflog.h"
+#include "sandbox/bubblewrap.h"
+#include "wire/grant_codec.h"
+
+namespace sallyport::session {
+namespace {
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+
+// The command line puts a random value there when it starts the warden; the pre-flight proves that it stays
+// outside.
+constexpr char kCanaryVariable[] = "SALLYPORT_CANARY";
+
+os::Endpoint endpoint(sa_family_t family, const char* address, std::uint16_t port) {
+  os::Endpoint result;
+  result.family = family;
+  result.port = port;
+  ::inet_pton(family, address, result.address.data());
+  return result;
+}
+
+// Addresses that stand for the whole internet in the pre-flight: documentation ranges, so that a leak
+// disturbs nobody, and the address of every cloud's metadata service.
+std::vector<os::Endpoint> far_addresses(bool with_ipv6) {
+  std::vector<os::Endpoint> result = {
+      endpoint(AF_INET, "192.0.2.1", 443),
+      endpoint(AF_INET, "203.0.113.7", 80),
+      endpoint(AF_INET, "169.254.169.254", 80),
+  };
+  if (with_ipv6) result.push_back(endpoint(AF_INET6, "2001:db8::1", 443));
+  return result;
+}
+
+}  // namespace
+
+Session::Session(os::EventLoop& loop, Request request, std::array<Fd, 3> stdio, Callbacks callbacks)
+    : loop_(loop),
+      request_(std::move(request)),
+      stdio_(std::move(stdio)),
+      callbacks_(std::move(callbacks)),
+      id_(random_hex(16)) {}
+
+Session::~Session() {
+  for (const auto& timer : {start_timer_, drain_timer_}) {
+    if (timer) loop_.cancel(*timer);
+  }
+  if (init_) loop_.unwatch(init_.get());
+  if (namespace_.link_watch) loop_.unwatch(namespace_.link_watch.get());
+  if (sandbox_) {
+    loop_.unwatch(sandbox_->pidfd.get());
+    (void)os::kill_child(*sandbox_, SIGKILL);
+    (void)os::wait_child(*sandbox_);
+  }
+}
+
+void Session::start() {
+  start_timer_ = loop_.after(kStartLimit, [this] {
+    start_timer_.reset();
+    fail_session("the sandbox did not get ready in time");
+  });
+  auto plan = make_plan(request_);
+  if (!plan) return fail_session(std::move(plan).error());
+  plan_ = std::move(*plan);
+  for (const std::string& notice : plan_->notices) callbacks_.on_notice(notice);
+  for (const auto step : {&Session::prepare, &Session::build_namespaces, &Session::start_services,
+                          &Session::start_sandbox, &Session::begin_phase1}) {
+    if (auto status = (this->*step)(); !status) return proceed(status);
+  }
+}
+
+// The audit log, without which nothing is let through, and the session's own authority.
+Status Session::prepare() {
+  auto sink = audit::Sink::open(request_.audit_path, [] { return std::chrono::system_clock::now(); });
+  if (!sink) return fail(std::move(sink));
+  journal_.emplace(std::move(*sink), id_);
+
+  auto ca = net::make_session_ca(id_);
+  if (!ca) return fail(std::move(ca));
+  auto certificate = net::certificate_pem(*ca->certificate);
+  if (!certificate) return fail(std::move(certificate));
+  auto key = net::private_key_pem(*ca->key);
+  if (!key) return fail(std::move(key));
+  ca_pem_ = std::move(*certificate);
+  ca_key_pem_ = std::move(*key);
+  plan_->profile.session_ca_pem = ca_pem_;
+  return {};
+}
+
+Status Session::build_namespaces() {
+  auto helper = os::find_own_program("sallyport-netns");
+  if (!helper) return fail(std::move(helper));
+  auto builder = os::NamespaceBuilder::start({*helper, plan_->identities.become_sandbox});
+  if (!builder) return fail(std::move(builder));
+  builder_.emplace(std::move(*builder));
+  auto namespaces = builder_->namespaces();
+  if (!namespaces) return fail(std::move(namespaces));
+  namespace_ = std::move(*namespaces);
+  auto links = os::list_links(namespace_.link_query.get());
+  if (!links) return fail(std::move(links));
+  return os::only_loopback(*links);
+}
+
+Status Session::start_services() {
+  services_.emplace(loop_, *journal_,
+                    Services::Setup{.session = id_,
+                                    .encoded_grant = wire::encode_grant(plan_->grant),
+                                    .ca_certificate_pem = ca_pem_,
+                                    .ca_key_pem = ca_key_pem_,
+                                    .credentials = plan_->credentials,
+                                    .credentials_owner = ::geteuid(),
+                                    .identities = plan_->identities},
+                    Services::Callbacks{
+                        .on_usable = [this] { go(); },
+                        .on_notice = [this](const std::string& text) { callbacks_.on_notice(text); },
+                        .on_failure = [this](const std::string& text) { fail_session(text); },
+                    });
+  return services_->start();
+}
+
+Status Session::start_sandbox() {
+  auto path = os::find_own_program("sallyport-init");
+  if (!path) return fail(std::move(path));
+  const Fd program(::open(path->c_str(), O_PATH | O_CLOEXEC));
+  if (!program) return fail_errno(Reason::Internal, *path);
+  auto control = os::socket_pair(os::SocketKind::Packet);
+  if (!control) return fail(std::move(control));
+  init_ = std::move(control->first);
+  if (auto status = os::set_nonblocking(init_.get()); !status) return status;
+
+  sandbox::SandboxSpec spec;
+  spec.ids = plan_->identities.sandbox;
+  spec.become = plan_->identities.become_sandbox;
+  spec.user_namespace = namespace_.user.get();
+  spec.net_namespace = namespace_.net.get();
+  spec.profile = sandbox::make_profile(plan_->profile);
+  spec.mounts = std::move(plan_->mounts);
+  spec.stdio = {stdio_[0].get(), stdio_[1].get(), stdio_[2].get()};
+  spec.terminal = request_.terminal_on_stdin ? sandbox::Terminal::Stdin : sandbox::Terminal::None;
+  spec.init_program = program.get();
+  spec.control = control->second.get();
+  auto child = sandbox::Bubblewrap().start(spec);
+  if (!child) return fail(std::move(child));
+  sandbox_ = std::move(*child);
+  plan_->mounts = std::move(spec.mounts);
+  // Nobody but the sandbox may keep its terminal or pipes open, or their readers would never see an end.
+  for (Fd& fd : stdio_) fd.reset();
+
+  loop_.watch(init_.get(), POLLIN, [this](short) { on_init_readable(); });
+  loop_.watch(sandbox_->pidfd.get(), POLLIN, [this](short) { on_sandbox_end(); });
+  return {};
+}
+
+Status Session::begin_phase1() {
+  auto decoys = sandbox::Decoys::open();
+  if (!decoys) return fail(std::move(decoys));
+  decoys_.emplace(std::move(*decoys));
+  const char* canary = std::getenv(kCanaryVariable);
+  auto workload = sandbox::pack_workload({request_.command, plan_->environment, plan_->working_directory});
+  if (!workload) return fail(std::move(workload));
+  phase_ = Phase::Closed;
+  tell_init(sandbox::Phase1{.terminal = request_.terminal_on_stdin ? sandbox::Terminal::Stdin
+                                                                   : sandbox::Terminal::None,
+                            .unreachable = far_addresses(true),
+                            .decoys = decoys_->list(),
+                            .mounts = sandbox::expected_mounts(plan_->mounts),
+                            .canary = canary != nullptr ? canary : ""},
+            std::array{workload->get()});
+  return {};
+}
+
+// Phase 1 has passed: there was no way out before the doors. Now there is one.
+Status Session::open_doors() {
+  auto doors = builder_->open_doors();
+  builder_.reset();
+  if (!doors) return fail(std::move(doors));
+  if (doors->mode == os::DoorMode::Direct) {
+    callbacks_.on_notice(
+        fmt::format("nftables cannot be used ({}): only ports 80, 443 and 53 have doors, and other ports "
+                    "reach the sandbox's own servers without an audit line",
+                    doors->fallback_reason));
+  }
+  door_mode_ = doors->mode;
+  for (const os::Listener& listener : doors->listeners) has_ipv6_ |= listener.family == AF_INET6;
+  probe_ = {true, fmt::format("sallyport-probe {}\n", random_hex(16)),
+            fmt::format("sallyport-door {}\n", random_hex(16))};
+  services_->set_probe(probe_);
+  services_->open_doors(std::move(*doors));
+  return begin_phase2();
+}
+
+Status Session::begin_phase2() {
+  phase_ = Phase::Doors;
+  tell_init(sandbox::Phase2{.must_be_door = far_addresses(has_ipv6_),
+                            .decoys = decoys_->list(),
+                            .probe_line = probe_.probe_line,
+                            .door_line = probe_.door_line});
+  return {};
+}
+
+// Both phases have passed inside; what they cannot see is asked here, and only then do credentials come into
+// play.
+Status Session::finish_preflight() {
+  if (const auto leak = decoys_->seen()) {
+    return fail(Reason::Internal,
+                fmt::format("the sandbox leaks: something inside reached {} outside", *leak));
+  }
+  decoys_.reset();
+  auto links = os::list_links(namespace_.link_query.get());
+  if (!links) return fail(std::move(links));
+  if (auto status = os::only_loopback(*links); !status) return status;
+  loop_.watch(namespace_.link_watch.get(), POLLIN, [this](short) { on_link_event(); });
+  if (auto status = open_packet_log(); !status) return status;
+  services_->set_probe({.armed = false, .probe_line = "", .door_line = ""});
+
+  audit::Event event;
+  event.kind = audit::Kind::SessionStart;
+  event.detail = fmt::format("workspace {}, uid {}, {} rules, doors {}", plan_->working_directory,
+                             plan_->identities.sandbox.uid, plan_->grant.git.size(),
+                             door_mode_ == os::DoorMode::Redirect ? "by redirect" : "without nftables");
+  if (auto status = journal_->append(event); !status) return status;
+  start_recorded_ = true;
+  phase_ = Phase::Usable;
+  return services_->open_for_use();
+}
+
+// The probes' own refused packets are reported by now (the kernel reports as it refuses), and are nobody's to
+// read about.
+Status Session::open_packet_log() {
+  if (!namespace_.nflog) return {};
+  for (;;) {
+    auto reports = os::read_nflog(namespace_.nflog->get());
+    if (!reports) return fail(std::move(reports));
+    if (reports->empty()) break;
+  }
+  services_->open_packet_log(std::move(*namespace_.nflog));
+  return {};
+}
+
+void Session::go() {
+  if (phase_ != Phase::Usable) return;
+  phase_ = Phase::Running;
+  if (start_timer_) loop_.cancel(*start_timer_);
+  start_timer_.reset();
+  tell_init(sandbox::Go{});
+}
+
+void Session::tell_init(const sandbox::ToInit& message, std::span<const int> fds) {
+  // A failure means that init is gone, which its process's end will say.
+  (void)os::send_packet(init_.get(), sandbox::encode(message), fds);
+}
+
+void Session::on_init_readable() {
+  auto packet = os::recv_packet(init_.get());
+  if (packet && !*packet) return;
+  if (!packet || (*packet)->end) {
+    loop_.unwatch(init_.get());
+    return;
+  }
+  auto message = sandbox::decode_from_init((*packet)->bytes);
+  if (!message) return fail_session("the sandbox's init sent a message that is none");
+  on_init_message(*message);
+}
+
+void Session::on_init_message(const sandbox::FromInit& message) {
+  std::visit(Overloaded{
+                 [this](const sandbox::Passed& passed) { proceed(on_phase_passed(passed.phase)); },
+                 [this](const sandbox::Failed& failed) { on_preflight_failed(failed); },
+                 [this](const sandbox::Started&) { callbacks_.on_started(); },
+                 [this](const sandbox::Stopped&) { callbacks_.on_stopped(); },
+                 [this](const sandbox::Exited& exited) { on_exited(exited); },
+             },
+             message);
+}
+
+// A message out of order can only come from a workload that took init over: it proves nothing and changes
+// nothing.
+Status Session::on_phase_passed(int phase) {
+  if (phase == 1 && phase_ == Phase::Closed) return open_doors();
+  if (phase == 2 && phase_ == Phase::Doors) return finish_preflight();
+  return fail(Reason::Internal, "the sandbox's init answered out of order");
+}
+
+void Session::on_preflight_failed(const sandbox::Failed& failed) {
+  if (phase_ != Phase::Closed && phase_ != Phase::Doors)
+    return fail_session("the sandbox's init answered out of order");
+  fail_session(fmt::format("the pre-flight check '{}' failed, so the command was not started: {}",
+                           sandbox::name(failed.check), failed.detail));
+}
+
+void Session::on_exited(const sandbox::Exited& exited) {
+  if (phase_ != Phase::Running) return fail_session("the sandbox's init answered out of order");
+  exit_code_ = exited.shell_code();
+  end_sandbox();
+}
+
+void Session::on_sandbox_end() {
+  const auto status = os::wait_child(*sandbox_);
+  loop_.unwatch(sandbox_->pidfd.get());
+  sandbox_.reset();
+  if (phase_ == Phase::Running) {
+    // Without a word from init: it was killed from inside, or bubblewrap from outside.
+    exit_code_ = status ? status->shell_code() : 128 + SIGKILL;
+  } else if (phase_ != Phase::Ending && !failure_) {
+    failure_ = fmt::format("bubblewrap ended (exit code {}) before the sandbox was ready",
+                           status ? status->shell_code() : -1);
+  }
+  phase_ = Phase::Ending;
+  finish_when_drained();
+}
+
+void Session::on_link_event() {
+  Status status = os::drain_link_events(namespace_.link_watch.get());
+  if (status) {
+    auto links = os::list_links(namespace_.link_query.get());
+    status = links ? os::only_loopback(*links) : Status(fail(std::move(links)));
+  }
+  if (status) return;
+  loop_.unwatch(namespace_.link_watch.get());
+  audit::Event alarm;
+  alarm.kind = audit::Kind::Alarm;
+  alarm.reason = Reason::SessionEnded;
+  alarm.detail = status.error().detail;
+  (void)journal_->append(alarm);
+  fail_session(fmt::format("the sandbox's network changed from outside, so the session was ended: {}",
+                           status.error().detail));
+}
+
+void Session::signal(int number) {
+  if (phase_ == Phase::Ending || phase_ == Phase::Over) return;
+  if (phase_ != Phase::Running) return fail_session("interrupted before the command was started");
+  if (number == SIGCONT) return tell_init(sandbox::Resume{});
+  if (sandbox::is_forwarded(number)) tell_init(sandbox::ForwardSignal{static_cast<std::uint8_t>(number)});
+}
+
+void Session::abandon() {
+  fail_session("the command line went away");
+}
+
+void Session::proceed(const Status& status) {
+  if (!status) fail_session(status.error().detail);
+}
+
+void Session::fail_session(std::string text) {
+  if (phase_ == Phase::Over || failure_) return;
+  failure_ = std::move(text);
+  end_sandbox();
+}
+
+// Kills everything in it: bubblewrap is the parent of its pid namespace's first process, which dies with it.
+void Session::end_sandbox() {
+  phase_ = Phase::Ending;
+  if (!sandbox_) return finish_when_drained();
+  (void)os::kill_child(*sandbox_, SIGKILL);
+}
+
+// With the sandbox dead, its connections end, and the gate says so; requests get the time for their last
+// line.
+void Session::finish_when_drained() {
+  if (drain_timer_ || phase_ == Phase::Over) return;
+  if (!services_ || journal_->open_requests() == 0) return finish();
+  const auto give_up_at = os::EventLoop::Clock::now() + kDrainLimit;
+  drain_timer_ = loop_.every(std::chrono::milliseconds(5), [this, give_up_at] {
+    if (journal_->open_requests() == 0 || os::EventLoop::Clock::now() >= give_up_at) finish();
+  });
+}
+
+void Session::finish() {
+  if (drain_timer_) loop_.cancel(*drain_timer_);
+  drain_timer_.reset();
+  if (start_timer_) loop_.cancel(*start_timer_);
+  start_timer_.reset();
+  phase_ = Phase::Over;
+  if (services_) services_->stop();
+  if (journal_) journal_->end_open_requests("the session ended");
+  if (start_recorded_) {
+    audit::Event event;
+    event.kind = audit::Kind::SessionEnd;
+    event.detail = failure_ ? *failure_ : fmt::format("exit code {}", exit_code_);
+    (void)journal_->append(event);
+  }
+  if (failure_) return callbacks_.on_failed(*failure_);
+  callbacks_.on_finished(exit_code_, journal_->summary().line());
+}
+
+}  // namespace sallyport::session

@@ -1,0 +1,108 @@
+// One sandbox's life: planned, built in namespaces of its own, probed, run, and taken down without a trace.
+//
+// The order of a start is the order of the functions in session.cc. Whatever fails before Go means that the
+// workload never ran; whatever fails later ends it. A Session is used once, on the warden's loop.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "os/event_loop.h"
+#include "os/netns.h"
+#include "sandbox/decoys.h"
+#include "sandbox/init_protocol.h"
+#include "sandbox/runtime.h"
+#include "session/plan.h"
+#include "session/request.h"
+#include "session/services.h"
+
+namespace sallyport::session {
+
+class Session {
+ public:
+  // From the request to the running workload; and from the workload's end to the last line of the log.
+  static constexpr std::chrono::milliseconds kStartLimit{30'000};
+  static constexpr std::chrono::milliseconds kDrainLimit{1'000};
+
+  struct Callbacks {
+    std::function<void(std::string text)> on_notice;
+    std::function<void()> on_started;
+    std::function<void()> on_stopped;  // the workload stopped itself (Ctrl-Z)
+    // The workload ended. Called last, as is on_failed.
+    std::function<void(int exit_code, std::string summary)> on_finished;
+    std::function<void(std::string text)> on_failed;
+  };
+
+  Session(os::EventLoop& loop, Request request, std::array<Fd, 3> stdio, Callbacks callbacks);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void start();
+  // To the workload; before it runs a signal ends the session.
+  void signal(int number);
+  // The user is gone: everything ends, and on_failed is called.
+  void abandon();
+
+ private:
+  enum class Phase { Planned, Closed, Doors, Usable, Running, Ending, Over };
+
+  Status prepare();
+  Status build_namespaces();
+  Status start_services();
+  Status start_sandbox();
+  Status begin_phase1();
+  Status open_doors();
+  Status begin_phase2();
+  Status finish_preflight();
+  Status open_packet_log();
+  void go();
+
+  void on_init_readable();
+  void on_init_message(const sandbox::FromInit& message);
+  void on_preflight_failed(const sandbox::Failed& failed);
+  Status on_phase_passed(int phase);
+  void on_exited(const sandbox::Exited& exited);
+  void on_sandbox_end();
+  void on_link_event();
+
+  void tell_init(const sandbox::ToInit& message, std::span<const int> fds = {});
+  void proceed(const Status& status);
+  void fail_session(std::string text);
+  void end_sandbox();
+  void finish_when_drained();
+  void finish();
+
+  os::EventLoop& loop_;
+  Request request_;
+  std::array<Fd, 3> stdio_;
+  Callbacks callbacks_;
+  Phase phase_ = Phase::Planned;
+  std::string id_;
+
+  std::optional<Plan> plan_;
+  std::optional<Journal> journal_;
+  bool start_recorded_ = false;
+  std::string ca_pem_;
+  std::string ca_key_pem_;
+  std::optional<os::NamespaceBuilder> builder_;
+  os::Namespace namespace_;
+  bool has_ipv6_ = false;
+  os::DoorMode door_mode_ = os::DoorMode::Redirect;
+  std::optional<Services> services_;
+  std::optional<sandbox::Decoys> decoys_;
+  std::optional<os::Child> sandbox_;
+  Fd init_;  // the control socket of sallyport-init
+  wire::GateProbe probe_;
+
+  // What is said at the end: an exit code, or the text of a failure.
+  int exit_code_ = 0;
+  std::optional<std::string> failure_;
+  std::optional<os::EventLoop::TimerId> start_timer_;
+  std::optional<os::EventLoop::TimerId> drain_timer_;
+};
+
+}  // namespace sallyport::session

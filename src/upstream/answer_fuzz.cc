@@ -1,0 +1,48 @@
+// The outcome may not depend on how the bytes are cut: whole and byte by byte give the same.
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "upstream/answer.h"
+
+namespace {
+
+using sallyport::upstream::AnswerFramer;
+
+struct Outcome {
+  int status = 0;
+  std::string body;
+  std::size_t consumed = 0;
+  bool failed = false;
+  bool ended = false;
+  bool reusable = false;
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome run(std::string_view in, std::size_t piece) {
+  AnswerFramer framer;
+  Outcome out;
+  while (out.consumed < in.size() && !framer.ended()) {
+    const auto step = framer.feed(in.substr(out.consumed, piece));
+    if (!step) {
+      out.failed = true;
+      out.consumed = 0;  // how far the failing call came is nobody's business
+      return out;
+    }
+    out.consumed += step->consumed;
+    out.body += step->data;
+    if (step->event == AnswerFramer::Event::Head) out.status = framer.take_head().status;
+  }
+  out.ended = framer.end_of_input().has_value();
+  out.reusable = framer.reusable();
+  return out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view in(reinterpret_cast<const char*>(data), size);
+  if (run(in, in.size()) != run(in, 1)) std::abort();
+  return 0;
+}

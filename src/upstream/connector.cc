@@ -1,0 +1,127 @@
+#include "upstream/connector.h"
+
+#include <utility>
+
+#include "upstream/http_exchange.h"
+
+namespace sallyport::upstream {
+namespace {
+
+using Opened = Result<std::unique_ptr<HttpExchange>>;
+
+PoolKey pool_key(const Request& request, const Credential& credential) {
+  return {request.route.repo.host, request.port, credential.name};
+}
+
+// On a reused connection, for a request without body: servers close idle connections when they like, and that
+// may cross our request. One more try on a new connection, if not a byte of an answer has come.
+class RetryingExchange final : public Exchange {
+ public:
+  using OpenAgain = std::function<net::Task<Opened>()>;
+
+  RetryingExchange(std::unique_ptr<HttpExchange> first, OpenAgain again)
+      : exchange_(std::move(first)), again_(std::move(again)) {}
+
+  net::Task<Status> send_body(std::string_view bytes) override { return exchange_->send_body(bytes); }
+  net::Task<Status> end_body() override { return exchange_->end_body(); }
+  net::Task<Result<std::size_t>> read_body(std::span<char> into) override {
+    return exchange_->read_body(into);
+  }
+
+  void abort() noexcept override {
+    aborted_ = true;
+    exchange_->abort();
+  }
+
+  net::Task<Result<AnswerHead>> read_head() override {
+    auto head = co_await exchange_->read_head();
+    const OpenAgain again = std::exchange(again_, nullptr);  // with the credential it holds
+    const bool stale =
+        !aborted_ && !head && head.error().reason == Reason::UpstreamClosed && exchange_->untouched();
+    if (!stale || !again) co_return head;
+    auto opened = co_await again();
+    if (!opened) co_return fail(std::move(opened));
+    exchange_ = std::move(*opened);
+    if (aborted_) exchange_->abort();
+    if (auto ended = co_await exchange_->end_body(); !ended) co_return fail(std::move(ended));
+    co_return co_await exchange_->read_head();
+  }
+
+ private:
+  std::unique_ptr<HttpExchange> exchange_;
+  OpenAgain again_;
+  bool aborted_ = false;
+};
+
+}  // namespace
+
+Connector::Connector(net::Worker& worker, net::Resolver& resolver, std::shared_ptr<const policy::Grant> grant,
+                     Timeouts timeouts)
+    : worker_(worker),
+      resolver_(resolver),
+      grant_(std::move(grant)),
+      timeouts_(timeouts),
+      pool_(std::make_shared<Pool>(worker)) {}
+
+Result<std::unique_ptr<Connector>> Connector::make(net::Worker& worker, net::Resolver& resolver,
+                                                   std::shared_ptr<const policy::Grant> grant,
+                                                   Timeouts timeouts) {
+  std::unique_ptr<Connector> connector(new Connector(worker, resolver, std::move(grant), timeouts));
+  for (const auto& [name, host] : connector->grant_->hosts) {
+    if (connector->contexts_.contains(host.ca_pem)) continue;
+    auto context = net::make_client_context(host.ca_pem);
+    if (!context) return fail(context.error().reason, name.str() + ": " + context.error().detail);
+    connector->contexts_.emplace(host.ca_pem, std::move(*context));
+  }
+  return connector;
+}
+
+net::Task<Result<std::unique_ptr<net::Stream>>> Connector::connect(policy::HostName host,
+                                                                   std::uint16_t port) {
+  const policy::UpstreamHost* entry = grant_->find_host(host);
+  if (entry == nullptr) co_return fail(Reason::HostNotAllowed, host.str());
+  auto dialled = co_await net::dial(worker_, resolver_, host, port, *entry, timeouts_.connect);
+  if (!dialled) co_return fail(std::move(dialled));
+  SSL_CTX& context = *contexts_.at(entry->ca_pem);
+  co_return co_await net::connect_tls(worker_, context, std::move(dialled->socket), host, timeouts_.connect);
+}
+
+net::Task<Result<std::unique_ptr<HttpExchange>>> Connector::open_new(Request request, Credential credential) {
+  auto stream = co_await connect(request.route.repo.host, request.port);
+  if (!stream) co_return fail(std::move(stream));
+  co_return co_await start(std::move(*stream), request, credential);
+}
+
+net::Task<Result<std::unique_ptr<HttpExchange>>> Connector::start(std::unique_ptr<net::Stream> stream,
+                                                                  const Request& request,
+                                                                  const Credential& credential) {
+  HttpExchange::GiveBack give_back =
+      [pool = std::weak_ptr(pool_), key = pool_key(request, credential)](std::unique_ptr<net::Stream> used) {
+        if (const auto open_pool = pool.lock()) open_pool->put(key, std::move(used));
+      };
+  auto exchange = std::make_unique<HttpExchange>(std::move(stream), request.body, request.body_bytes,
+                                                 timeouts_, std::move(give_back));
+  auto sent = co_await exchange->send_head(request, credential.line.get());
+  // The upstream may have said why before it hung up: its answer is still to be read. What we refuse
+  // ourselves is final.
+  if (!sent && sent.error().origin() != Origin::Upstream) co_return fail(std::move(sent));
+  co_return exchange;
+}
+
+net::Task<Result<std::unique_ptr<Exchange>>> Connector::open(Request request, Credential credential) {
+  auto idle = pool_->take(pool_key(request, credential));
+  if (!idle) {
+    auto opened = co_await open_new(std::move(request), std::move(credential));
+    if (!opened) co_return fail(std::move(opened));
+    co_return std::move(*opened);
+  }
+  auto opened = co_await start(std::move(idle), request, credential);
+  if (!opened) co_return fail(std::move(opened));
+  if (request.body != BodyKind::None) co_return std::move(*opened);
+  co_return std::make_unique<RetryingExchange>(
+      std::move(*opened), [this, request = std::move(request), credential = std::move(credential)] {
+        return open_new(request, credential);
+      });
+}
+
+}  // namespace sallyport::upstream

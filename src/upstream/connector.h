@@ -1,0 +1,64 @@
+// Everything between a judged request and its exchange: the pool, or dialling and TLS. Gate and vault use the
+// same; what differs is whether a credential goes along.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/secret.h"
+#include "net/dial.h"
+#include "net/tls.h"
+#include "net/worker.h"
+#include "policy/grant.h"
+#include "upstream/exchange.h"
+#include "upstream/http_exchange.h"
+#include "upstream/limits.h"
+#include "upstream/pool.h"
+
+namespace sallyport::upstream {
+
+// What goes upstream beside the request. `line` is one whole field line without CRLF, "Authorization: Basic
+// ...", as a snapshot: the exchange keeps it until the answer begins (owners: the credential's holder and the
+// exchanges under way), so it may be replaced at any time.
+struct Credential {
+  std::string name;                    // the pool's key; "": anonymous
+  std::shared_ptr<const Secret> line;  // null: anonymous
+};
+
+class Connector {
+ public:
+  // Reads the trust anchors of every host in the grant now: call it before confinement. The worker and the
+  // resolver outlive the connector; an exchange may be destroyed after it, but not used.
+  static Result<std::unique_ptr<Connector>> make(net::Worker& worker, net::Resolver& resolver,
+                                                 std::shared_ptr<const policy::Grant> grant,
+                                                 Timeouts timeouts = {});
+
+  // Reaches request.route.repo.host and sends the head. HostNotAllowed when the grant does not name the host;
+  // what dial() and connect_tls() fail with; HeadTooLarge. A request without body that fails on a reused
+  // connection before the answer's first byte is tried once more on a new one.
+  net::Task<Result<std::unique_ptr<Exchange>>> open(Request request, Credential credential);
+
+  Pool& pool() { return *pool_; }
+
+ private:
+  Connector(net::Worker& worker, net::Resolver& resolver, std::shared_ptr<const policy::Grant> grant,
+            Timeouts timeouts);
+
+  // On a new connection.
+  net::Task<Result<std::unique_ptr<HttpExchange>>> open_new(Request request, Credential credential);
+  net::Task<Result<std::unique_ptr<HttpExchange>>> start(std::unique_ptr<net::Stream> stream,
+                                                         const Request& request,
+                                                         const Credential& credential);
+  // A new connection, with TLS.
+  net::Task<Result<std::unique_ptr<net::Stream>>> connect(policy::HostName host, std::uint16_t port);
+
+  net::Worker& worker_;
+  net::Resolver& resolver_;
+  std::shared_ptr<const policy::Grant> grant_;
+  Timeouts timeouts_;
+  std::map<std::string, net::SslContext> contexts_;  // by the CA's PEM text
+  std::shared_ptr<Pool> pool_;                       // the exchanges hold it weakly
+};
+
+}  // namespace sallyport::upstream

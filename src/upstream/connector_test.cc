@@ -1,0 +1,518 @@
+#include "upstream/connector.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "net/event.h"
+#include "net/test_support.h"
+#include "wire/chunked.h"
+
+namespace sallyport::upstream {
+namespace {
+
+using net::Task;
+using std::chrono::milliseconds;
+
+constexpr std::string_view kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+class NoResolver final : public net::Resolver {
+ public:
+  Task<Result<std::vector<policy::IpAddress>>> resolve(policy::HostName host) override {
+    co_return fail(Reason::UpstreamUnresolved, host.str());
+  }
+};
+
+// Reads up to the end of a head; what comes behind it stays unread.
+Task<std::string> read_request_head(net::Stream& stream) {
+  std::string head;
+  std::array<char, 1> byte{};
+  while (!head.ends_with("\r\n\r\n")) {
+    const auto got = co_await stream.read_some(byte);
+    if (!got || *got == 0) break;
+    head += byte[0];
+  }
+  co_return head;
+}
+
+struct Answer {
+  Result<AnswerHead> head = fail(Reason::Internal, "not read");
+  std::string body;
+  Status end;  // how the body ended
+};
+
+Task<Answer> read_answer(Exchange& exchange) {
+  Answer answer;
+  answer.head = co_await exchange.read_head();
+  if (!answer.head) co_return answer;
+  std::array<char, 1000> buffer{};
+  for (;;) {
+    const auto got = co_await exchange.read_body(buffer);
+    if (!got) answer.end = std::unexpected(got.error());
+    if (!got || *got == 0) co_return answer;
+    answer.body.append(buffer.data(), *got);
+  }
+}
+
+class ConnectorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    net::test::ignore_sigpipe();
+    make_connector({});
+  }
+
+  void make_connector(Timeouts timeouts) {
+    auto grant = std::make_shared<policy::Grant>();
+    policy::UpstreamHost forge;
+    forge.address = policy::parse_pinned_address("127.0.0.1:" + std::to_string(server.port()));
+    forge.ca_pem = server.ca_pem();
+    grant->hosts.emplace(net::test::host("forge.test"), forge);
+    grant->hosts.emplace(net::test::host("other.test"), forge);
+    connector = Connector::make(worker, resolver, grant, timeouts).value();
+  }
+
+  static Request request(BodyKind body = BodyKind::None, std::uint64_t bytes = 0,
+                         const char* host = "forge.test") {
+    const bool get = body == BodyKind::None;
+    Request out{.route = policy::parse_git_route(net::test::host(host), policy::HostKind::Generic,
+                                                 get ? "GET" : "POST",
+                                                 get ? "/acme/widget/info/refs?service=git-upload-pack"
+                                                     : "/acme/widget/git-upload-pack")
+                             .value()};
+    out.body = body;
+    out.body_bytes = bytes;
+    return out;
+  }
+
+  static Credential credential(const char* name, std::string_view line) {
+    auto secret = Secret::with_capacity(line.size()).value();
+    EXPECT_TRUE(secret.append(line));
+    return {name, std::make_shared<const Secret>(std::move(secret))};
+  }
+
+  std::unique_ptr<Exchange> open(Request what, Credential with = {}) {
+    auto opened = net::test::run(worker, connector->open(std::move(what), std::move(with)));
+    EXPECT_TRUE(opened) << opened.error().detail;
+    return std::move(*opened);
+  }
+
+  Reason open_failure(Request what, Credential with = {}) {
+    const auto opened = net::test::run(worker, connector->open(std::move(what), std::move(with)));
+    return opened ? Reason::None : opened.error().reason;
+  }
+
+  // One whole request without body, and its answer.
+  Answer get(Credential with = {}) {
+    const auto exchange = open(request(), std::move(with));
+    EXPECT_TRUE(net::test::run(worker, exchange->end_body()));
+    return net::test::run(worker, read_answer(*exchange));
+  }
+
+  // Answers every request with the same bytes.
+  void answer_all(std::string_view bytes) {
+    server.serve = [this, bytes](net::Stream& stream, int) { return answer_each(stream, bytes); };
+  }
+  Task<> answer_each(net::Stream& stream, std::string_view bytes) {
+    for (;;) {
+      std::string head = co_await read_request_head(stream);
+      if (head.empty()) co_return;
+      heads.push_back(std::move(head));
+      if (!co_await stream.write_all(bytes)) co_return;
+    }
+  }
+  // Answers the first request of a connection, and hangs up.
+  Task<> answer_once(net::Stream& stream, std::string_view bytes, bool orderly) {
+    heads.push_back(co_await read_request_head(stream));
+    EXPECT_TRUE(co_await stream.write_all(bytes));
+    if (orderly) {
+      EXPECT_TRUE(co_await stream.shutdown_write());
+    }
+  }
+
+  // Answers the first request of a connection; the second one crosses the hang-up.
+  Task<> answer_one_and_hear_another(net::Stream& stream) {
+    co_await answer_once(stream, kOk, false);
+    heads.push_back(co_await read_request_head(stream));
+  }
+  // Sends these bytes for an answer, and no more until the client goes.
+  Task<> answer_and_stay(net::Stream& stream, std::string_view bytes) {
+    heads.push_back(co_await read_request_head(stream));
+    EXPECT_TRUE(co_await stream.write_all(bytes));
+    (void)co_await stream.wait_readable();
+  }
+
+  net::Worker worker;
+  net::test::TlsServer server{worker};
+  NoResolver resolver;
+  std::unique_ptr<Connector> connector;
+  std::vector<std::string> heads;
+};
+
+TEST_F(ConnectorTest, WritesItsOwnHeadAndFraming) {
+  answer_all(kOk);
+  Request asked = request();
+  asked.headers = {{"git-protocol", "version=2"}, {"user-agent", "git/2.39"}};
+  auto exchange = open(asked);
+  ASSERT_TRUE(net::test::run(worker, exchange->end_body()));
+  const Answer answer = net::test::run(worker, read_answer(*exchange));
+  ASSERT_TRUE(answer.head) << answer.head.error().detail;
+  EXPECT_EQ(answer.body, "ok");
+  ASSERT_TRUE(answer.end);
+  EXPECT_EQ(heads.at(0),
+            "GET /acme/widget/info/refs?service=git-upload-pack HTTP/1.1\r\nHost: forge.test\r\n"
+            "git-protocol: version=2\r\nuser-agent: git/2.39\r\n\r\n");
+
+  exchange = open(request(BodyKind::Declared, 0), credential("forge", "Authorization: Basic eDp5"));
+  ASSERT_TRUE(net::test::run(worker, exchange->end_body()));
+  ASSERT_TRUE(net::test::run(worker, read_answer(*exchange)).head);
+  EXPECT_EQ(heads.at(1),
+            "POST /acme/widget/git-upload-pack HTTP/1.1\r\nHost: forge.test\r\nContent-Length: 0\r\n"
+            "Authorization: Basic eDp5\r\n\r\n");
+}
+
+TEST_F(ConnectorTest, NamesAnUnusualPortInHost) {
+  Request asked = request();
+  asked.port = 8443;
+  const auto head = request_head(asked);
+  ASSERT_TRUE(head);
+  EXPECT_NE(head->find("\r\nHost: forge.test:8443\r\n"), std::string::npos);
+}
+
+TEST_F(ConnectorTest, RefusesHeadersThatMayNotTravel) {
+  for (const Header& header :
+       {Header{"authorization", "x"}, Header{"content-length", "1"}, Header{"transfer-encoding", "chunked"},
+        Header{"host", "x"}, Header{"User-Agent", "x"}, Header{"accept", "a\r\nb: c"},
+        Header{"accept", "a\nb"}, Header{"accept", std::string("a\0b", 3)}, Header{"range", "bytes=0-1"}}) {
+    Request asked = request();
+    asked.headers = {header};
+    const auto head = request_head(asked);
+    ASSERT_FALSE(head) << header.name;
+    EXPECT_EQ(head.error().reason, Reason::Internal);
+  }
+  EXPECT_EQ(server.connections, 0);
+}
+
+TEST_F(ConnectorTest, LimitsTheHeadItSends) {
+  answer_all(kOk);
+  Request asked = request();
+  asked.headers = {{"user-agent", std::string(kMaxRequestHeadBytes, 'x')}};
+  EXPECT_EQ(open_failure(asked), Reason::HeadTooLarge);
+}
+
+TEST_F(ConnectorTest, RefusesACredentialWithALineEnd) {
+  answer_all(kOk);
+  EXPECT_EQ(open_failure(request(), credential("forge", "Authorization: a\r\nX: b")),
+            Reason::CredentialUnavailable);
+}
+
+TEST_F(ConnectorTest, ReachesOnlyHostsOfTheGrant) {
+  EXPECT_EQ(open_failure(request(BodyKind::None, 0, "example.com")), Reason::HostNotAllowed);
+}
+
+TEST_F(ConnectorTest, RefusesAnUpstreamWithAnotherNamesCertificate) {
+  EXPECT_EQ(open_failure(request(BodyKind::None, 0, "other.test")), Reason::UpstreamTls);
+}
+
+TEST_F(ConnectorTest, ReusesAConnectionAfterACleanEnd) {
+  answer_all(kOk);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(get().body, "ok");
+  EXPECT_EQ(server.connections, 1);
+  EXPECT_EQ(connector->pool().size(), 1U);
+}
+
+TEST_F(ConnectorTest, NeverReusesAConnectionWithoutACleanEnd) {
+  const struct {
+    const char* what;
+    std::string_view answer;
+  } cases[] = {
+      {"Connection: close", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"},
+      {"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok"},
+      {"bytes behind the answer", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n"},
+      {"a body behind 204", "HTTP/1.1 204 No Content\r\n\r\nok"},
+  };
+  for (const auto& c : cases) {
+    server.connections = 0;
+    answer_all(c.answer);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(get().head) << c.what;
+    }
+    EXPECT_EQ(server.connections, 2) << c.what;
+    EXPECT_EQ(connector->pool().size(), 0U) << c.what;
+  }
+}
+
+TEST_F(ConnectorTest, NeverReusesAConnectionWhoseRequestDidNotEnd) {
+  answer_all(kOk);
+  {
+    const auto exchange = open(request(BodyKind::Declared, 10));
+    ASSERT_TRUE(net::test::run(worker, exchange->send_body("half")));
+    EXPECT_EQ(net::test::run(worker, read_answer(*exchange)).body, "ok");
+  }
+  EXPECT_EQ(connector->pool().size(), 0U);
+}
+
+TEST_F(ConnectorTest, NeverSharesAConnectionBetweenCredentials) {
+  answer_all(kOk);
+  EXPECT_EQ(get().body, "ok");
+  EXPECT_EQ(get(credential("a", "Authorization: a")).body, "ok");
+  EXPECT_EQ(get(credential("b", "Authorization: b")).body, "ok");
+  EXPECT_EQ(server.connections, 3);
+  EXPECT_EQ(connector->pool().size(), 3U);
+  connector->pool().drop_credential("a");
+  EXPECT_EQ(connector->pool().size(), 2U);
+}
+
+TEST_F(ConnectorTest, AnIdleConnectionThatTheUpstreamClosedIsNotUsed) {
+  server.serve = [this](net::Stream& stream, int) { return answer_once(stream, kOk, true); };
+  EXPECT_EQ(get().body, "ok");
+  net::test::run(worker, worker.sleep(milliseconds(1)));
+  EXPECT_EQ(get().body, "ok");
+  EXPECT_EQ(server.connections, 2);
+}
+
+TEST_F(ConnectorTest, ARequestWithoutBodyIsTriedOnceMoreWhenAReusedConnectionEnds) {
+  server.serve = [this](net::Stream& stream, int connection) {
+    return connection == 1 ? answer_one_and_hear_another(stream) : answer_once(stream, kOk, false);
+  };
+  EXPECT_EQ(get().body, "ok");
+  EXPECT_EQ(get(Credential{}).body, "ok");
+  EXPECT_EQ(server.connections, 2);
+  EXPECT_EQ(heads.size(), 3U);
+}
+
+TEST_F(ConnectorTest, ARequestWithBodyIsNeverSentTwice) {
+  server.serve = [this](net::Stream& stream, int) { return answer_one_and_hear_another(stream); };
+  EXPECT_EQ(get().body, "ok");
+  const auto exchange = open(request(BodyKind::Declared, 0));
+  EXPECT_TRUE(net::test::run(worker, exchange->end_body()));
+  const auto head = net::test::run(worker, exchange->read_head());
+  ASSERT_FALSE(head);
+  EXPECT_EQ(head.error().reason, Reason::UpstreamClosed);
+  EXPECT_EQ(server.connections, 1);
+}
+
+TEST_F(ConnectorTest, AFreshConnectionIsNotTriedTwice) {
+  server.serve = [](net::Stream& stream, int) -> Task<> { (void)co_await read_request_head(stream); };
+  const auto answer = get();
+  ASSERT_FALSE(answer.head);
+  EXPECT_EQ(answer.head.error().reason, Reason::UpstreamClosed);
+  EXPECT_EQ(server.connections, 1);
+}
+
+TEST_F(ConnectorTest, ADeclaredBodyIsCounted) {
+  answer_all(kOk);
+  auto exchange = open(request(BodyKind::Declared, 4));
+  auto over = net::test::run(worker, exchange->send_body("GET /"));
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().reason, Reason::Internal);
+
+  exchange = open(request(BodyKind::Declared, 4));
+  ASSERT_TRUE(net::test::run(worker, exchange->send_body("abc")));
+  const auto under = net::test::run(worker, exchange->end_body());
+  ASSERT_FALSE(under);
+  EXPECT_EQ(under.error().reason, Reason::Internal);
+
+  exchange = open(request());
+  EXPECT_FALSE(net::test::run(worker, exchange->send_body("a")));
+}
+
+TEST_F(ConnectorTest, TellsACutFromAnEnd) {
+  const struct {
+    const char* what;
+    std::string_view answer;
+    bool orderly;
+    std::optional<Reason> end;
+  } cases[] = {
+      {"declared, cut", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", true, Reason::UpstreamTruncated},
+      {"declared, cut by FIN", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", false,
+       Reason::UpstreamTruncated},
+      {"chunked, cut", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", true,
+       Reason::UpstreamTruncated},
+      {"chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", false, {}},
+      {"until close", "HTTP/1.1 200 OK\r\n\r\nok", true, {}},
+      {"until close, without close_notify", "HTTP/1.1 200 OK\r\n\r\nok", false, Reason::UpstreamTruncated},
+  };
+  for (const auto& c : cases) {
+    server.serve = [this, &c](net::Stream& stream, int) { return answer_once(stream, c.answer, c.orderly); };
+    const Answer answer = get();
+    ASSERT_TRUE(answer.head) << c.what;
+    EXPECT_EQ(answer.body, "ok") << c.what;
+    EXPECT_EQ(answer.end ? std::nullopt : std::optional(answer.end.error().reason), c.end) << c.what;
+  }
+  server.serve = [this](net::Stream& stream, int) { return answer_once(stream, "HTTP/1.1 200", true); };
+  const Answer answer = get();
+  ASSERT_FALSE(answer.head);
+  EXPECT_EQ(answer.head.error().reason, Reason::UpstreamTruncated);
+}
+
+TEST_F(ConnectorTest, AMalformedAnswerFails) {
+  answer_all("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x\r\nok\r\n0\r\n\r\n");
+  const Answer body = get();
+  ASSERT_TRUE(body.head);
+  ASSERT_FALSE(body.end);
+  EXPECT_EQ(body.end.error().reason, Reason::UpstreamMalformed);
+
+  answer_all("SSH-2.0-OpenSSH_9.2\r\n");
+  const Answer head = get();
+  ASSERT_FALSE(head.head);
+  EXPECT_EQ(head.head.error().reason, Reason::UpstreamMalformed);
+  EXPECT_EQ(connector->pool().size(), 0U);
+}
+
+TEST_F(ConnectorTest, ASlowUpstreamTimesOut) {
+  make_connector({.first_byte = milliseconds(1)});
+  server.serve = [this](net::Stream& stream, int) { return answer_and_stay(stream, ""); };
+  auto answer = get();
+  ASSERT_FALSE(answer.head);
+  EXPECT_EQ(answer.head.error().reason, Reason::UpstreamTimeout);
+
+  make_connector({.idle = milliseconds(1)});
+  server.serve = [this](net::Stream& stream, int) {
+    return answer_and_stay(stream, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok");
+  };
+  answer = get();
+  ASSERT_TRUE(answer.head);
+  ASSERT_FALSE(answer.end);
+  EXPECT_EQ(answer.end.error().reason, Reason::UpstreamTimeout);
+}
+
+TEST_F(ConnectorTest, AnUpstreamThatDoesNotReadHoldsTheSenderBack) {
+  make_connector({.idle = milliseconds(1)});
+  server.serve = [this](net::Stream&, int) { return worker.sleep(std::chrono::hours(1)); };
+  const auto exchange = open(request(BodyKind::Open));
+  std::uint64_t sent = 0;
+  const Status end = net::test::run(worker, [](Exchange& e, std::uint64_t& count) -> Task<Status> {
+    const std::string piece(64 * 1024, 'x');
+    for (;;) {
+      auto status = co_await e.send_body(piece);
+      if (!status) co_return status;
+      count += piece.size();
+    }
+  }(*exchange, sent));
+  EXPECT_EQ(end.error().reason, Reason::UpstreamTimeout);
+  EXPECT_LT(sent, 64U << 20) << "more than any socket buffer";
+}
+
+TEST_F(ConnectorTest, AnEarlyAnswerIsReadWhileTheBodyFlows) {
+  answer_all("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+  const auto exchange = open(request(BodyKind::Open));
+  ASSERT_TRUE(net::test::run(worker, exchange->send_body("the first part")));
+  const Answer answer = net::test::run(worker, read_answer(*exchange));
+  ASSERT_TRUE(answer.head) << answer.head.error().detail;
+  EXPECT_EQ(answer.head->status, 403);
+  EXPECT_EQ(answer.body, "no");
+  EXPECT_TRUE(net::test::run(worker, exchange->send_body("goes on")));
+}
+
+TEST_F(ConnectorTest, AnAnswerIsReadThoughTheUpstreamReadNoMore) {
+  static constexpr std::string_view kTooLarge = "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno";
+  server.serve = [this](net::Stream& stream, int) { return answer_once(stream, kTooLarge, true); };
+  const auto exchange = open(request(BodyKind::Open));
+  const Status sent = net::test::run(worker, [](Exchange& e) -> Task<Status> {
+    const std::string piece(64 * 1024, 'x');
+    for (;;) {
+      auto status = co_await e.send_body(piece);
+      if (!status) co_return status;
+    }
+  }(*exchange));
+  EXPECT_EQ(sent.error().reason, Reason::UpstreamClosed);
+  const Answer answer = net::test::run(worker, read_answer(*exchange));
+  ASSERT_TRUE(answer.head) << answer.head.error().detail;
+  EXPECT_EQ(answer.head->status, 413);
+  EXPECT_EQ(answer.body, "no");
+}
+
+TEST_F(ConnectorTest, AbortWakesWhoeverWaits) {
+  server.serve = [this](net::Stream&, int) { return worker.sleep(std::chrono::hours(1)); };
+  const auto exchange = open(request());
+  worker.spawn("aborts", [](Exchange& e) -> Task<> {
+    e.abort();
+    co_return;
+  }(*exchange));
+  const auto head = net::test::run(worker, exchange->read_head());
+  ASSERT_FALSE(head);
+  EXPECT_EQ(head.error().reason, Reason::UpstreamClosed);
+  EXPECT_EQ(server.connections, 1) << "an abort is no reason to try again";
+}
+
+// ---- 100 MiB up and down at once ----
+
+constexpr std::uint64_t kTransferBytes = 100ULL << 20;
+
+char pattern(std::uint64_t position) {
+  return static_cast<char>(position * 131 + position / 251);
+}
+
+// Sends the decoded body back, chunk by chunk, while it comes.
+Task<> echo(net::Stream& stream) {
+  (void)co_await read_request_head(stream);
+  EXPECT_TRUE(co_await stream.write_all("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
+  wire::ChunkedDecoder decoder(wire::ChunkedDecoder::Message::Request);
+  std::vector<char> buffer(40'000);
+  while (!decoder.finished()) {
+    const auto got = co_await stream.read_some(buffer);
+    EXPECT_TRUE(got && *got > 0);
+    if (!got || *got == 0) co_return;
+    std::string_view in(buffer.data(), *got);
+    while (!in.empty() && !decoder.finished()) {
+      const auto step = decoder.decode(in);
+      EXPECT_TRUE(step);
+      if (!step) co_return;
+      in.remove_prefix(step->consumed);
+      if (step->data.empty()) continue;
+      std::array<char, 20> size{};
+      const int digits = std::snprintf(size.data(), size.size(), "%zx\r\n", step->data.size());
+      std::string chunk(size.data(), static_cast<std::size_t>(digits));
+      chunk.append(step->data).append("\r\n");
+      if (!co_await stream.write_all(chunk)) co_return;
+    }
+  }
+  EXPECT_TRUE(co_await stream.write_all("0\r\n\r\n"));
+  (void)co_await stream.wait_readable();  // until the client goes
+}
+
+Task<> upload(Exchange& exchange, net::Event& done) {
+  std::string piece;
+  for (std::uint64_t at = 0; at < kTransferBytes;) {
+    piece.resize(std::min<std::uint64_t>(50'000, kTransferBytes - at));
+    for (char& c : piece) c = pattern(at++);
+    const auto sent = co_await exchange.send_body(piece);
+    EXPECT_TRUE(sent);
+    if (!sent) co_return;
+  }
+  EXPECT_TRUE(co_await exchange.end_body());
+  done.set();
+}
+
+Task<std::uint64_t> download(Exchange& exchange) {
+  EXPECT_TRUE(co_await exchange.read_head());
+  std::vector<char> buffer(64 * 1024);
+  std::uint64_t at = 0;
+  for (;;) {
+    const auto got = co_await exchange.read_body(buffer);
+    EXPECT_TRUE(got);
+    if (!got || *got == 0) co_return at;
+    bool same = true;
+    for (std::size_t i = 0; i < *got; ++i) same = same && buffer[i] == pattern(at + i);
+    EXPECT_TRUE(same);
+    at += *got;
+  }
+}
+
+TEST_F(ConnectorTest, Streams100MiBBothWaysAtOnce) {
+  server.serve = [](net::Stream& stream, int) { return echo(stream); };
+  {
+    const auto exchange = open(request(BodyKind::Open));
+    net::Event uploaded(worker);
+    worker.spawn("upload", upload(*exchange, uploaded));
+    EXPECT_EQ(net::test::run(worker, download(*exchange)), kTransferBytes);
+    net::test::run(worker, uploaded.wait());
+  }
+  EXPECT_EQ(connector->pool().size(), 1U);
+}
+
+}  // namespace
+}  // namespace sallyport::upstream

@@ -1,0 +1,84 @@
+// One request to one upstream and its answer, whoever carries it: the gate itself (anonymous), or the vault
+// (with a credential) at the other end of a lane.
+//
+// Body and answer move independently: one coroutine may send the body while another reads the answer, and an
+// answer may come before the body ends. Dropping an unfinished exchange closes its connection.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "net/task.h"
+#include "policy/git_route.h"
+
+namespace sallyport::upstream {
+
+struct Header {
+  std::string name;   // lower case
+  std::string value;  // no CR, LF, NUL
+};
+
+enum class BodyKind : std::uint8_t {
+  None,      // no body, and no Content-Length
+  Declared,  // exactly body_bytes bytes
+  Open,      // until end_body(); chunked upstream
+};
+
+struct Request {
+  std::string request_id;
+  std::size_t rule = 0;  // index into Grant::git: what the gate judged; the vault judges again
+  policy::GitRoute route;
+  std::uint16_t port = 443;
+  std::vector<Header> headers;  // only names from kForwardedHeaders
+  BodyKind body = BodyKind::None;
+  std::uint64_t body_bytes = 0;
+};
+
+// The request headers that may travel upstream. Everything else is dropped by the gate and refused by the
+// vault; framing, Host and credentials are written by whoever talks to the upstream.
+inline constexpr std::string_view kForwardedHeaders[] = {
+    "accept",       "accept-encoding", "accept-language", "content-encoding",
+    "content-type", "git-protocol",    "pragma",          "user-agent",
+};
+
+struct AnswerHead {
+  int status = 0;
+  std::vector<Header> headers;  // names lower case, upstream's order, without framing and hop-by-hop fields
+  std::optional<std::uint64_t> body_bytes;  // when upstream declared it
+
+  std::string_view header(std::string_view name) const;  // "" when absent
+};
+
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  // Sends body bytes. A failure here does not mean that there is no answer: read_head() may still succeed.
+  virtual net::Task<Status> send_body(std::string_view bytes) = 0;
+  // The body is complete (a Declared one must be). Called once, also for BodyKind::None.
+  virtual net::Task<Status> end_body() = 0;
+
+  // The final answer's head (1xx are swallowed). Errors are Upstream* or Vault* reasons.
+  virtual net::Task<Result<AnswerHead>> read_head() = 0;
+  // The answer's body: at least one byte, or 0 at its clean end; UpstreamTruncated when it was cut.
+  virtual net::Task<Result<std::size_t>> read_body(std::span<char> into) = 0;
+
+  // Closes the connection at once; whoever waits on the exchange gets an error. Idempotent. (An exchange must
+  // not be destroyed while somebody waits on it.)
+  virtual void abort() noexcept = 0;
+};
+
+class Opener {
+ public:
+  virtual ~Opener() = default;
+  // Reaches the upstream and sends the head.
+  virtual net::Task<Result<std::unique_ptr<Exchange>>> open(Request request) = 0;
+};
+
+}  // namespace sallyport::upstream

@@ -1,0 +1,30 @@
+// The gate's side of the lanes: an Opener whose exchanges go through the vault.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+#include "net/worker.h"
+#include "upstream/exchange.h"
+
+namespace sallyport::vault {
+
+// Lanes that one gate may have open at once; further requests are refused with Overloaded.
+inline constexpr std::size_t kMaxLanes = 256;
+// Lanes that wait for their next request; more are closed when their request ends.
+inline constexpr std::size_t kMaxIdleLanes = 8;
+// A lane on which nothing moves while a request is under way: the vault has limits of its own and keeps them,
+// so this one tells that the vault hangs.
+inline constexpr net::Clock::duration kClientSilenceLimit = std::chrono::seconds(690);
+
+class Client : public upstream::Opener {
+ public:
+  static std::unique_ptr<Client> make(net::Worker& worker, std::string session);
+  // The socket on which lanes are handed over; replaces the one before (a restarted vault). Without one,
+  // open() fails with VaultUnavailable. What the vault thinks of a request is told by its exchange, not by
+  // open().
+  virtual void use_channel(Fd channel) = 0;
+};
+
+}  // namespace sallyport::vault

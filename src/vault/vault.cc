@@ -1,0 +1,127 @@
+#include "vault/vault.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "net/dial.h"
+#include "net/packet_channel.h"
+#include "os/unix_socket.h"
+#include "upstream/connector.h"
+#include "vault/service.h"
+#include "vault/source.h"
+#include "wire/grant_codec.h"
+#include "wire/messages.h"
+#include "wire/sealed.h"
+
+namespace sallyport::vault {
+namespace {
+
+Result<wire::ToVault> read_message(const os::Packet& packet) {
+  auto message = wire::decode_to_vault(packet.bytes);
+  if (message && wire::descriptor_count(*message) != packet.fds.size())
+    return fail(Reason::Internal, "control message: another number of descriptors");
+  return message;
+}
+
+class ServingVault final : public Vault {
+ public:
+  ServingVault(net::Worker& worker, Start start, Fd control)
+      : session_(std::move(start.session)),
+        grant_(std::make_shared<const policy::Grant>(std::move(start.grant))),
+        warden_(net::PacketChannel::make(worker, std::move(control))),
+        worker_(worker) {}
+
+  Status open_files() {
+    auto resolver = net::Resolver::make(worker_);
+    if (!resolver) return fail(std::move(resolver));
+    resolver_ = std::move(*resolver);
+    auto connector = upstream::Connector::make(worker_, *resolver_, grant_);
+    if (!connector) return fail(std::move(connector));
+    connector_ = std::move(*connector);
+    service_ = std::make_unique<Service>(
+        worker_,
+        Service::Setup{
+            .session = session_,
+            .grant = grant_,
+            .open =
+                [this](upstream::Request request, upstream::Credential credential) {
+                  return connector_->open(std::move(request), std::move(credential));
+                },
+            .report = [this](audit::Event event) { return send(wire::VaultEvent{std::move(event)}); },
+            .limits = {}});
+    return {};
+  }
+
+  net::Task<Status> serve() override {
+    if (auto sent = send(wire::Ready{}); !sent) co_return sent;
+    for (;;) {
+      auto packet = co_await warden_->receive();
+      if (!packet) co_return fail(std::move(packet));
+      if (!*packet) co_return Status();
+      auto message = read_message(**packet);
+      if (!message) co_return fail(std::move(message));
+      if (auto done = obey(*message, std::move((*packet)->fds)); !done) co_return done;
+    }
+  }
+
+ private:
+  Status send(const wire::FromVault& message) { return warden_->send(wire::encode(message), {}); }
+
+  Status obey(const wire::ToVault& message, std::vector<Fd> fds) {
+    if (const auto* credential = std::get_if<wire::VaultCredential>(&message))
+      return send(wire::CredentialLoaded{credential->name, load(*credential, fds)});
+    if (std::holds_alternative<wire::VaultGate>(message)) {
+      service_->use_gate(std::move(fds.front()));
+      return {};
+    }
+    return fail(Reason::Internal, "control message: a second start");
+  }
+
+  // "", or why it could not be loaded. Whatever happens, the old value is not used any more, and neither are
+  // the connections that were opened with it.
+  std::string load(const wire::VaultCredential& message, std::span<const Fd> fds) {
+    service_->drop_credential(message.name);
+    connector_->pool().drop_credential(message.name);
+    if (!message.problem.empty()) return message.problem;
+    const bool named = std::ranges::any_of(
+        grant_->git, [&](const policy::GitRule& rule) { return rule.credential == message.name; });
+    if (!named) return "no rule of this session names it";
+    auto token = read_credential(fds.front());
+    if (!token) return token.error().detail;
+    service_->set_credential(message.name, std::move(*token));
+    return "";
+  }
+
+  std::string session_;
+  std::shared_ptr<const policy::Grant> grant_;
+  std::unique_ptr<net::PacketChannel> warden_;
+  net::Worker& worker_;
+  std::unique_ptr<net::Resolver> resolver_;
+  std::unique_ptr<upstream::Connector> connector_;
+  std::unique_ptr<Service> service_;
+};
+
+}  // namespace
+
+Result<Start> receive_start(const Fd& control) {
+  auto packet = os::recv_packet_within(control.get(), kStartLimit);
+  if (!packet) return fail(std::move(packet));
+  if (packet->end) return fail(Reason::Internal, "the warden is gone");
+  auto message = read_message(*packet);
+  if (!message) return fail(std::move(message));
+  auto* start = std::get_if<wire::VaultStart>(&*message);
+  if (start == nullptr) return fail(Reason::Internal, "control message: not a start");
+  auto bytes = wire::read_memfd(packet->fds.front(), wire::kMaxGrantBytes);
+  if (!bytes) return fail(std::move(bytes));
+  auto grant = wire::decode_grant(*bytes);
+  if (!grant) return fail(std::move(grant));
+  return Start{std::move(start->session), std::move(*grant)};
+}
+
+Result<std::unique_ptr<Vault>> Vault::make(net::Worker& worker, Start start, Fd control) {
+  auto vault = std::make_unique<ServingVault>(worker, std::move(start), std::move(control));
+  if (auto opened = vault->open_files(); !opened) return fail(std::move(opened));
+  return vault;
+}
+
+}  // namespace sallyport::vault

@@ -1,0 +1,107 @@
+#include "wire/chunked.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+
+namespace sallyport::wire {
+namespace {
+
+unsigned hex_value(char c) {
+  if (is_digit(c)) return static_cast<unsigned>(c - '0');
+  return static_cast<unsigned>(to_lower(c) - 'a') + 10U;
+}
+
+// RFC 9110, 5.5: visible characters, space, tab, and obs-text.
+bool is_field_value_char(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return c == '\t' || (byte >= 0x20 && byte != 0x7f);
+}
+
+}  // namespace
+
+Result<ChunkedDecoder::Step> ChunkedDecoder::decode(std::string_view in) {
+  Step step;
+  while (step.consumed < in.size() && state_ != State::Finished) {
+    if (state_ == State::Data) {
+      const std::uint64_t there = in.size() - step.consumed;
+      const auto take = static_cast<std::size_t>(std::min(remaining_, there));
+      step.data = in.substr(step.consumed, take);
+      step.consumed += take;
+      remaining_ -= take;
+      if (remaining_ == 0) state_ = State::DataCr;
+      return step;
+    }
+    const char c = in[step.consumed];
+    if (!accept(c)) {
+      const Reason reason = message_ == Message::Request ? Reason::BadRequest : Reason::UpstreamMalformed;
+      return fail(reason, "chunked body: unexpected byte '" + escaped({&c, 1}) + "'");
+    }
+    ++step.consumed;
+  }
+  step.finished = finished();
+  return step;
+}
+
+bool ChunkedDecoder::accept(char c) {
+  const auto only = [&](char wanted, State next) {
+    if (c == wanted) state_ = next;
+    return c == wanted;
+  };
+  switch (state_) {
+    case State::Size:
+      return accept_size(c);
+    case State::SizeLf:
+      return only('\n', remaining_ == 0 ? State::TrailerStart : State::Data);
+    case State::DataCr:
+      return only('\r', State::DataLf);
+    case State::DataLf:
+      digits_ = 0;
+      return only('\n', State::Size);
+    case State::TrailerStart:
+    case State::TrailerName:
+    case State::TrailerValue:
+      return accept_trailer(c);
+    case State::TrailerLf:
+      return only('\n', State::TrailerStart);
+    case State::EndLf:
+      return only('\n', State::Finished);
+    case State::Data:
+    case State::Finished:
+      return false;
+  }
+  std::unreachable();
+}
+
+bool ChunkedDecoder::accept_size(char c) {
+  if (c == '\r' && digits_ > 0) {
+    state_ = State::SizeLf;
+    return true;
+  }
+  if (!is_hex(c) || digits_ == kMaxSizeDigits) return false;
+  ++digits_;
+  remaining_ = remaining_ << 4U | hex_value(c);  // 16 digits are 64 bits: no overflow
+  return true;
+}
+
+bool ChunkedDecoder::accept_trailer(char c) {
+  if (state_ == State::TrailerStart && c == '\r') {
+    state_ = State::EndLf;
+    return true;
+  }
+  if (message_ == Message::Request || ++trailer_bytes_ > kMaxTrailerBytes) return false;
+  if (state_ == State::TrailerValue) {
+    if (c == '\r') state_ = State::TrailerLf;
+    return c == '\r' || is_field_value_char(c);
+  }
+  if (c == ':' && state_ == State::TrailerName) {
+    state_ = State::TrailerValue;
+    return true;
+  }
+  // A name, also its first character: no obs-fold, no empty name.
+  state_ = State::TrailerName;
+  return is_token_char(c);
+}
+
+}  // namespace sallyport::wire

@@ -1,0 +1,165 @@
+#include "wire/grant_codec.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "wire/codec.h"
+#include "wire/sealed.h"
+
+namespace sallyport::wire {
+namespace {
+
+policy::HostName host(std::string_view text) {
+  return policy::HostName::parse(text).value();
+}
+
+policy::Grant sample() {
+  policy::Grant grant;
+  grant.hosts[host("github.com")].kind = policy::HostKind::GitHub;
+  grant.hosts[host("git.example.org")] = {.kind = policy::HostKind::GitLab,
+                                          .address = policy::parse_pinned_address("10.1.2.3:8443"),
+                                          .allow_private = true,
+                                          .ca_pem = std::string(200'000, 'c')};
+  grant.hosts[host("v6.example.org")].address = policy::parse_pinned_address("fd00::1");
+  grant.git.push_back({policy::RepoPattern::parse("github.com/acme/*", policy::HostKind::GitHub).value(),
+                       policy::Access::Push,
+                       "github",
+                       {"sallyport.toml", 3}});
+  grant.git.push_back(
+      {policy::RepoPattern::parse("git.example.org/group/sub/widget", policy::HostKind::GitLab).value(),
+       policy::Access::Fetch,
+       "",
+       {"--git", 0}});
+  return grant;
+}
+
+void expect_same(const policy::Grant& a, const policy::Grant& b) {
+  ASSERT_EQ(a.hosts.size(), b.hosts.size());
+  for (const auto& [name, entry] : a.hosts) {
+    const policy::UpstreamHost* other = b.find_host(name);
+    ASSERT_NE(other, nullptr) << name.str();
+    EXPECT_EQ(entry.kind, other->kind);
+    EXPECT_EQ(entry.allow_private, other->allow_private);
+    EXPECT_EQ(entry.ca_pem, other->ca_pem);
+    ASSERT_EQ(entry.address.has_value(), other->address.has_value());
+    if (!entry.address) continue;
+    EXPECT_EQ(entry.address->address, other->address->address);
+    EXPECT_EQ(entry.address->port, other->address->port);
+  }
+  ASSERT_EQ(a.git.size(), b.git.size());
+  for (std::size_t i = 0; i < a.git.size(); ++i) {
+    EXPECT_TRUE(a.git[i].repo.same_as(b.git[i].repo));
+    EXPECT_EQ(a.git[i].repo.str(), b.git[i].repo.str());
+    EXPECT_EQ(a.git[i].access, b.git[i].access);
+    EXPECT_EQ(a.git[i].credential, b.git[i].credential);
+    EXPECT_EQ(a.git[i].source.str(), b.git[i].source.str());
+  }
+}
+
+TEST(GrantCodec, ReadsBackWhatWasWritten) {
+  const auto decoded = decode_grant(encode_grant(sample()));
+  ASSERT_TRUE(decoded) << decoded.error().detail;
+  expect_same(sample(), *decoded);
+}
+
+TEST(GrantCodec, AnEmptyGrantStaysEmpty) {
+  const auto decoded = decode_grant(encode_grant({}));
+  ASSERT_TRUE(decoded);
+  EXPECT_TRUE(decoded->empty());
+}
+
+TEST(GrantCodec, ThousandsOfRulesPass) {
+  policy::Grant grant = sample();
+  while (grant.git.size() < kMaxGrantRules) grant.git.push_back(grant.git.front());
+  const auto decoded = decode_grant(encode_grant(grant));
+  ASSERT_TRUE(decoded) << decoded.error().detail;
+  EXPECT_EQ(decoded->git.size(), kMaxGrantRules);
+  grant.git.push_back(grant.git.front());
+  EXPECT_FALSE(decode_grant(encode_grant(grant)));
+}
+
+TEST(GrantCodec, RefusesEveryTruncationAndAnExtraByte) {
+  policy::Grant grant = sample();
+  for (auto& [name, entry] : grant.hosts) entry.ca_pem = "pem";
+  const std::string bytes = encode_grant(grant);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(decode_grant(std::string_view(bytes).substr(0, size))) << size;
+  }
+  EXPECT_FALSE(decode_grant(bytes + "x"));
+}
+
+// One host and one rule, written by hand.
+struct Forged {
+  std::string host = "github.com";
+  std::string pattern = "github.com/acme/widget";
+  std::uint8_t kind = 1;
+  std::uint8_t access = 1;
+  std::uint8_t version = 1;
+
+  std::string bytes() const {
+    Writer out;
+    out.u8(version).u32(1).string(host).u8(kind).u8(0).u8(0).string("");
+    out.u32(1).string(pattern).u8(access).string("c").string("f").u32(1);
+    return out.take();
+  }
+};
+
+TEST(GrantCodec, ParsesEveryNameAgain) {
+  ASSERT_TRUE(decode_grant(Forged{}.bytes()));
+  const std::pair<const char*, Forged> cases[] = {
+      {"a host that is an address", {.host = "127.0.0.1"}},
+      {"a host that is not canonical", {.host = "GitHub.com"}},
+      {"a rule for a host without an entry", {.pattern = "gitlab.com/acme/widget"}},
+      {"a rule that is no pattern", {.pattern = "github.com/acme"}},
+      {"a rule with a dotted segment", {.pattern = "github.com/../widget"}},
+      {"a rule that nests where groups do not", {.pattern = "github.com/a/b/c"}},
+      {"a rule that is not canonical", {.pattern = "GITHUB.com/acme/widget"}},
+      {"an unknown kind", {.kind = 5}},
+      {"an unknown access", {.access = 2}},
+      {"an unknown version", {.version = 2}},
+  };
+  for (const auto& [sentence, forged] : cases) EXPECT_FALSE(decode_grant(forged.bytes())) << sentence;
+}
+
+TEST(GrantCodec, RefusesAHostTwice) {
+  Writer out;
+  out.u8(1).u32(2);
+  for (int i = 0; i < 2; ++i) out.string("github.com").u8(1).u8(0).u8(0).string("");
+  EXPECT_FALSE(decode_grant(out.u32(0).take()));
+}
+
+TEST(SealedMemory, GivesBackWhatWasPutIn) {
+  const std::string bytes = encode_grant(sample());
+  const auto memfd = to_memfd(bytes);
+  ASSERT_TRUE(memfd) << memfd.error().detail;
+  const auto read = read_memfd(*memfd, kMaxGrantBytes);
+  ASSERT_TRUE(read) << read.error().detail;
+  EXPECT_EQ(*read, bytes);
+}
+
+TEST(SealedMemory, RefusesMoreThanTheLimitAndWhatIsNotSealed) {
+  const auto memfd = to_memfd("12345");
+  ASSERT_TRUE(memfd);
+  EXPECT_TRUE(read_memfd(*memfd, 5));
+  EXPECT_FALSE(read_memfd(*memfd, 4));
+
+  const Fd open_memory(::memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_FALSE(read_memfd(open_memory, 5));
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const Fd reader(ends[0]);
+  const Fd writer(ends[1]);
+  EXPECT_FALSE(read_memfd(reader, 5));
+}
+
+TEST(SealedMemory, CannotBeChangedAnyMore) {
+  const auto memfd = to_memfd("12345");
+  ASSERT_TRUE(memfd);
+  EXPECT_EQ(::pwrite(memfd->get(), "x", 1, 0), -1);
+  EXPECT_EQ(::ftruncate(memfd->get(), 1), -1);
+  EXPECT_EQ(::ftruncate(memfd->get(), 10), -1);
+}
+
+}  // namespace
+}  // namespace sallyport::wire

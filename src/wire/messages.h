@@ -1,0 +1,115 @@
+// What the warden, the gate and the vault say to each other on their control sockets (SOCK_SEQPACKET, one
+// message a packet, descriptors beside it). Which process may send what stands in the variant types below:
+// anything else is refused, and so is a packet with another number of descriptors than its message has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "audit/event.h"
+#include "base/result.h"
+#include "os/netns.h"
+
+namespace sallyport::wire {
+
+inline constexpr std::uint8_t kVersion = 1;
+
+// ---- warden -> gate ----
+
+// First message, once. The PEM texts are the session's own CA; the key is born in the warden so that a
+// restarted gate can go on under the CA that the sandbox already trusts.
+// One descriptor: the grant, encode_grant() in a sealed memfd.
+struct GateStart {
+  std::string session;
+  std::string ca_certificate_pem;
+  std::string ca_key_pem;
+};
+using DoorMode = os::DoorMode;
+using DoorKind = os::ListenerKind;
+struct DoorInfo {
+  DoorKind kind;
+  std::uint16_t port;  // Direct: the port that clients address; Redirect: the door's own
+};
+// One descriptor a door, in order.
+struct GateDoors {
+  DoorMode mode;
+  std::vector<DoorInfo> doors;
+};
+// One descriptor: the socket on which the kernel reports refused packets. After the pre-flight, whose own
+// packets are nobody's to read about.
+struct GatePacketLog {};
+// One descriptor: the packet socket on which the gate hands lanes to the (new) vault.
+struct GateVault {};
+// Pre-flight is answered while armed: a connection that opens with probe_line is answered with door_line.
+struct GateProbe {
+  bool armed;
+  std::string probe_line;
+  std::string door_line;
+};
+// The fate of the event with that number: written, or not (then the request is refused).
+struct AuditWritten {
+  std::uint64_t number;
+  bool written;
+};
+
+// ---- gate -> warden ----
+
+struct Ready {};  // also vault -> warden
+struct AuditAppend {
+  std::uint64_t number;  // counts up; answered by AuditWritten
+  audit::Event event;
+};
+
+// ---- warden -> vault ----
+
+// First message, once. One descriptor: the grant, as for the gate.
+struct VaultStart {
+  std::string session;
+};
+// One descriptor: the packet socket from which lanes come.
+struct VaultGate {};
+// One descriptor: the open credential file. Sent again when the file was replaced; `problem` instead of a
+// descriptor when it cannot be opened any more (the old value is dropped).
+struct VaultCredential {
+  std::string name;
+  std::string problem;
+};
+
+// ---- vault -> warden ----
+
+struct VaultEvent {
+  audit::Event event;
+};
+// The vault has read the credential (or says why it could not).
+struct CredentialLoaded {
+  std::string name;
+  std::string problem;
+};
+
+using ToGate = std::variant<GateStart, GateDoors, GatePacketLog, GateVault, GateProbe, AuditWritten>;
+using FromGate = std::variant<Ready, AuditAppend>;
+using ToVault = std::variant<VaultStart, VaultGate, VaultCredential>;
+using FromVault = std::variant<Ready, VaultEvent, CredentialLoaded>;
+
+// How many descriptors travel beside the message.
+std::size_t descriptor_count(const ToGate& message);
+std::size_t descriptor_count(const FromGate& message);
+std::size_t descriptor_count(const ToVault& message);
+std::size_t descriptor_count(const FromVault& message);
+
+// The texts in a message must be within the limits of messages.cc, which all fit one packet; only an event's
+// are cut to them.
+std::string encode(const ToGate& message);
+std::string encode(const FromGate& message);
+std::string encode(const ToVault& message);
+std::string encode(const FromVault& message);
+Result<ToGate> decode_to_gate(std::string_view bytes);
+Result<FromGate> decode_from_gate(std::string_view bytes);
+Result<ToVault> decode_to_vault(std::string_view bytes);
+Result<FromVault> decode_from_vault(std::string_view bytes);
+
+}  // namespace sallyport::wire

@@ -1,0 +1,148 @@
+"""What runs, and what a run has left behind."""
+
+import ctypes
+import os
+import pathlib
+import time
+
+PR_SET_CHILD_SUBREAPER = 36
+# Dying processes, and the namespaces they hold, may take the kernel a moment.
+SETTLE_SECONDS = 5
+NOBODY_AT_ALL = -1
+ALONE = os.environ.get("SALLYPORT_TEST_ALONE") == "1"
+
+
+def adopt_orphans():
+    """From now on every orphan among our descendants becomes our child, so that none can hide behind init."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
+
+
+def _stat(pid):
+    """(state, parent), or None when it is gone."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, parent = text.rsplit(")", 1)[1].split()[:2]
+    return state, int(parent)
+
+
+def all_pids():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def descendants(pid, without=()):
+    """Living descendants of `pid`, leaving out the trees below `without`."""
+    children = {}
+    for candidate in all_pids():
+        stat = _stat(candidate)
+        if stat and stat[0] != "Z":
+            children.setdefault(stat[1], []).append(candidate)
+    result, todo = [], [pid]
+    while todo:
+        for child in children.get(todo.pop(), ()):
+            if child not in without:
+                result.append(child)
+                todo.append(child)
+    return result
+
+
+def reap_orphans(known):
+    """Collects dead children that nobody waits for; `known` are those that somebody does."""
+    for pid in all_pids():
+        stat = _stat(pid)
+        if stat and stat[0] == "Z" and stat[1] == os.getpid() and pid not in known:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+
+
+def executable(pid):
+    """The program's name as the kernel knows it, not as the process calls itself."""
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")).removesuffix(" (deleted)")
+    except OSError:
+        return ""
+
+
+def describe(pid):
+    try:
+        return f"{pid} {pathlib.Path(f'/proc/{pid}/cmdline').read_bytes().replace(bytes(1), b' ').decode()}"
+    except OSError:
+        return str(pid)
+
+
+def uid_of(pid):
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return None
+
+
+class Snapshot:
+    """The machine before a run. `left_over()` names what the run has left: processes, mounts, sockets, files."""
+
+    def __init__(self, uid, folders, mark):
+        """`folders`: where the run's temporary files would go; `mark`: part of all its paths; `uid`: its user.
+
+        A user's traces tell something only when the harness runs as somebody else.
+        """
+        self._uid = uid if uid != os.getuid() else NOBODY_AT_ALL
+        self._folders = [pathlib.Path(f) for f in folders]
+        self._mark = mark
+        self._before = self._state()
+
+    def left_over(self, without_pids):
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while True:
+            reap_orphans(without_pids)
+            found = self._found(without_pids)
+            if not found or time.monotonic() > deadline:
+                return found
+            time.sleep(0.05)
+
+    def _found(self, without_pids):
+        found = [f"process {describe(pid)}" for pid in descendants(os.getpid(), without_pids)]
+        after = self._state()
+        for kind, before in self._before.items():
+            found += [f"{kind} {item}" for item in sorted(after[kind] - before)]
+        return found
+
+    def _state(self):
+        # What has our program's name belongs to this test only when nobody else tests on this machine.
+        ours = (self._mark, "sallyport") if ALONE else (self._mark,)
+        mounts = {line for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
+                  if any(word in line for word in ours)}
+        unix = {line.split()[-1] for line in pathlib.Path("/proc/net/unix").read_text().splitlines()
+                if any(word in line for word in ours)}
+        files = set()
+        for folder in self._folders:
+            files |= {str(path) for path in folder.rglob("*")}
+        for shared in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/run/user", "/run/lock"):
+            files |= set(_entries_of(shared, self._uid))
+        # A namespace lives as long as a process is in it or a mount holds it, so these two stand for it as well.
+        running = {str(pid) for pid in all_pids() if uid_of(pid) == self._uid and (_stat(pid) or "Z")[0] != "Z"}
+        return {"mount": mounts, "unix socket": unix, "file": files, "process of the test's uid": running,
+                "listener": _listeners(self._uid)}
+
+
+def _entries_of(folder, uid):
+    try:
+        with os.scandir(folder) as entries:
+            return [e.path for e in entries if e.stat(follow_symlinks=False).st_uid == uid
+                    or (ALONE and e.name.startswith("sallyport"))]
+    except OSError:
+        return []
+
+
+def _listeners(uid):
+    listening = "0A"
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in pathlib.Path("/proc/net", table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == listening and int(fields[7]) == uid:
+                found.add(fields[1])
+    return found
