@@ -1,5 +1,5 @@
-// Runs a fuzz target over every file of a corpus folder, as an ordinary test (the fuzz preset links libFuzzer instead).
-// An empty or missing corpus is a failure: a test that looked at nothing must not pass.
+// Runs a fuzz target over every file of a corpus folder, as an ordinary test (the fuzz preset links libFuzzer
+// instead). An empty or missing corpus is a failure: a test that looked at nothing must not pass.
 
 #include <cstdint>
 #include <cstdio>

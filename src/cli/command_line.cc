@@ -65,7 +65,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "sallyport " SALLYPORT_VERSION);
 
-  CLI::App& run = *app.add_subcommand("run", "Run a command in a sandbox: sallyport run [OPTIONS] -- COMMAND [ARGUMENT]...");
+  CLI::App& run = *app.add_subcommand(
+      "run", "Run a command in a sandbox: sallyport run [OPTIONS] -- COMMAND [ARGUMENT]...");
   run.footer(kRunFooter);
   add_file_options(run, run_options.files);
   run.add_option("--git", run_options.git, "Grant this repository too, for this run; may be given again")

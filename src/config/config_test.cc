@@ -1,5 +1,4 @@
 #include "config/config.h"
-#include "config/sources.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "config/sources.h"
 #include "config/testing.h"
 #include "policy/decide.h"
 

@@ -22,7 +22,7 @@ inline const std::string kZero(40, '0');
 inline const std::string kOne(40, '1');
 
 inline policy::GitRule rule(std::string_view repo, policy::Access access, std::string credential, int line) {
-  return {policy::RepoPattern::parse(repo, policy::Hostaudit::Kind::Generic).value(),
+  return {policy::RepoPattern::parse(repo, policy::HostKind::Generic).value(),
           access,
           std::move(credential),
           {"sallyport.toml", line}};

@@ -52,8 +52,11 @@ void expect_round_trip(const std::vector<Variant>& messages, Result<Variant> (*d
 
 std::vector<ToGate> to_gate() {
   return {GateStart{"session", "certificate", "key"},
-          GateDoors{DoorMode::Direct, {{DoorKind::Tcp, 443}, {DoorKind::Udp, 53}}}, GateVault{},
-          GateProbe{true, "probe", "door"}, AuditWritten{7, true}};
+          GateDoors{DoorMode::Direct, {{DoorKind::Tcp, 443}, {DoorKind::Udp, 53}}},
+          GatePacketLog{},
+          GateVault{},
+          GateProbe{true, "probe", "door"},
+          AuditWritten{7, true}};
 }
 std::vector<FromGate> from_gate() {
   return {Ready{}, AuditAppend{8, full_event()}};
