@@ -24,6 +24,8 @@ function(sallyport_room name)
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE room_${name} GTest::gtest_main GTest::gmock)
+    # For tests that read docs/ or tests/data.
+    target_compile_definitions(${name}_test PRIVATE SALLYPORT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     foreach(link ${ROOM_TEST_LINKS})
       target_link_libraries(${name}_test PRIVATE room_${link})
     endforeach()

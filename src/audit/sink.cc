@@ -65,8 +65,9 @@ Status check_file(int file, const std::string& path) {
   struct stat about{};
   if (::fstat(file, &about) != 0) return fail_errno(Reason::AuditUnavailable, "fstat " + path);
   if (!S_ISREG(about.st_mode)) return fail(Reason::AuditUnavailable, path + " is not a regular file");
-  if (about.st_uid != ::geteuid())
+  if (about.st_uid != ::geteuid()) {
     return fail(Reason::AuditUnavailable, path + " belongs to another user; name another file");
+  }
   if ((about.st_mode & 077U) != 0) {
     return fail(Reason::AuditUnavailable, path + " is open to others: chmod 600 " + path);
   }
@@ -83,8 +84,9 @@ Result<Sink> Sink::open(const std::string& path, Clock clock) {
   // O_NONBLOCK: a FIFO or device that lies there must not make us wait. It changes nothing for regular files.
   Fd file(::openat(folder->get(), parts.name.c_str(),
                    O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600));
-  if (!file && errno == ELOOP)
+  if (!file && errno == ELOOP) {
     return fail(Reason::AuditUnavailable, path + " is a symbolic link; name the file itself");
+  }
   if (!file) return fail_errno(Reason::AuditUnavailable, "open " + path);
   if (auto checked = check_file(file.get(), path); !checked) return fail(std::move(checked));
   Sink sink(std::move(file), std::move(clock));
@@ -99,8 +101,9 @@ Status Sink::end_torn_line() {
   if (end < 0) return fail_errno(Reason::AuditUnavailable, "size of the audit log");
   if (end == 0) return {};
   char last = '\0';
-  if (::pread(file_.get(), &last, 1, end - 1) != 1)
+  if (::pread(file_.get(), &last, 1, end - 1) != 1) {
     return fail_errno(Reason::AuditUnavailable, "read the audit log's end");
+  }
   if (last == '\n' || write_once(file_.get(), "\n") == 1) return {};
   return fail_errno(Reason::AuditUnavailable, "write the audit log");
 }
@@ -118,8 +121,9 @@ Status Sink::append(std::string_view session, Event event) {
   }
   auto error = written < 0 ? fail_errno(Reason::AuditUnavailable, "write the audit log")
                            : fail(Reason::AuditUnavailable, "write the audit log: no room for a whole line");
-  if (written > 0 && ::ftruncate(file_.get(), start) != 0)
+  if (written > 0 && ::ftruncate(file_.get(), start) != 0) {
     error.error().detail += "; part of a line could not be taken back: " + errno_text(errno);
+  }
   return error;
 }
 

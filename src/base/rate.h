@@ -30,7 +30,7 @@ class TokenBucket {
   double per_second_;
   double burst_;
   double tokens_;
-  Time filled_at_{};
+  Time filled_at_;
 };
 
 }  // namespace sallyport

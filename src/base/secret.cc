@@ -11,8 +11,9 @@
 namespace sallyport {
 
 Result<Secret> Secret::with_capacity(std::size_t capacity) {
-  if (capacity == 0 || capacity > kMaxBytes)
+  if (capacity == 0 || capacity > kMaxBytes) {
     return fail(Reason::Internal, "a secret of that size is not supported");
+  }
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t mapped = (capacity + page - 1) / page * page;
   void* memory = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -8,11 +8,6 @@ namespace {
 
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 
-int hex_value(char c) {
-  if (is_digit(c)) return c - '0';
-  return to_lower(c) - 'a' + 10;
-}
-
 }  // namespace
 
 std::string lowered(std::string_view text) {
@@ -64,33 +59,6 @@ std::string to_hex(std::string_view bytes) {
     hex += kHexDigits[byte & 15U];
   }
   return hex;
-}
-
-std::optional<std::string> from_hex(std::string_view hex) {
-  if (hex.size() % 2 != 0 || !std::ranges::all_of(hex, is_hex)) return std::nullopt;
-  std::string bytes;
-  bytes.reserve(hex.size() / 2);
-  for (std::size_t i = 0; i < hex.size(); i += 2) {
-    bytes += static_cast<char>(hex_value(hex[i]) * 16 + hex_value(hex[i + 1]));
-  }
-  return bytes;
-}
-
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t group = 0;
-    for (std::size_t j = 0; j < 3; ++j) {
-      group = group << 8U | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-    }
-    for (std::size_t j = 0; j < 4; ++j) {
-      text += j <= count ? kAlphabet[group >> (18U - 6U * static_cast<unsigned>(j)) & 63U] : '=';
-    }
-  }
-  return text;
 }
 
 std::string escaped(std::string_view bytes, std::size_t max_bytes) {

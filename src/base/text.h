@@ -30,9 +30,22 @@ constexpr bool is_hex(char c) {
 constexpr char to_lower(char c) {
   return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
 }
+// Of what is_hex().
+constexpr unsigned hex_value(char c) {
+  return static_cast<unsigned>(is_digit(c) ? c - '0' : to_lower(c) - 'a' + 10);
+}
 // RFC 9110, 5.6.2: tchar.
 constexpr bool is_token_char(char c) {
   return is_alnum(c) || std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+// RFC 9110, 5.5 without the leniency, for a field's value: visible characters, space, tab and obs-text.
+constexpr bool is_field_value_char(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return c == '\t' || (byte >= 0x20 && byte != 0x7f);
+}
+// RFC 5234: VCHAR.
+constexpr bool is_visible(char c) {
+  return c > ' ' && c < 0x7f;
 }
 constexpr bool is_token(std::string_view text) {
   if (text.empty()) return false;
@@ -53,8 +66,6 @@ std::string_view trimmed(std::string_view text);
 std::optional<std::uint64_t> parse_decimal(std::string_view text, std::uint64_t max = UINT64_MAX);
 
 std::string to_hex(std::string_view bytes);
-std::optional<std::string> from_hex(std::string_view hex);
-std::string base64(std::string_view bytes);
 
 // For people's eyes and for logs: printable ASCII stays, everything else and the backslash becomes \xNN; cut
 // at `max_bytes` of output with "..." behind it.

@@ -32,6 +32,56 @@ void add_file_options(CLI::App& app, FileOptions& files) {
       ->type_name("FILE");
 }
 
+CLI::App& add_run(CLI::App& app, RunOptions& options) {
+  CLI::App& run = *app.add_subcommand(
+      "run", "Run a command in a sandbox: sallyport run [OPTIONS] -- COMMAND [ARGUMENT]...");
+  run.footer(kRunFooter);
+  add_file_options(run, options.files);
+  run.add_option("--git", options.git, "Grant this repository too, for this run; may be given again")
+      ->type_name("HOST/OWNER/REPO[:push]")
+      ->allow_extra_args(false);
+  run.add_option("--mount", options.mounts, "Show this path too, at its own place; may be given again")
+      ->type_name("PATH[:ro]")
+      ->allow_extra_args(false);
+  run.add_option("--env", options.environment, "Set this variable inside; may be given again")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false);
+  run.add_option("--audit", options.audit, "The audit log, instead of ~/.local/state/sallyport/audit.jsonl")
+      ->type_name("FILE");
+  auto* quiet = run.add_flag_callback(
+      "-q,--quiet", [&options] { options.verbosity = Verbosity::Quiet; }, "Say nothing but errors");
+  run.add_flag_callback(
+         "-v,--verbose", [&options] { options.verbosity = Verbosity::Verbose; },
+         "Say what happens, and where the audit log is")
+      ->excludes(quiet);
+  return run;
+}
+
+void add_json_flag(CLI::App& app, Format& format) {
+  app.add_flag_callback("--json", [&format] { format = Format::Json; }, "Machine-readable");
+}
+
+CLI::App& add_check(CLI::App& policy, CheckOptions& options) {
+  CLI::App& check = *policy.add_subcommand("check", "Find mistakes: file, line and column, and what to do");
+  check.add_option("file", options.files.policy, "The policy, instead of ./sallyport.toml")
+      ->type_name("FILE");
+  check.add_option("--config", options.files.config, "The operator's file")->type_name("FILE");
+  add_json_flag(check, options.format);
+  return check;
+}
+
+CLI::App& add_explain(CLI::App& policy, ExplainOptions& options) {
+  CLI::App& explain =
+      *policy.add_subcommand("explain", "Is this allowed, by which rule, and what would allow it?");
+  add_file_options(explain, options.files);
+  auto* url = explain.add_option("url", options.url, "What a program inside would ask for")->type_name("URL");
+  explain.add_option("--push", options.push, "Ask about a push to this repository")
+      ->type_name("HOST/OWNER/REPO")
+      ->excludes(url);
+  add_json_flag(explain, options.format);
+  return explain;
+}
+
 // What stands behind "--" is the command, and is not looked at.
 struct SplitArguments {
   std::vector<std::string> ours;
@@ -53,9 +103,6 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   RunOptions run_options;
   CheckOptions check_options;
   ExplainOptions explain_options;
-  bool quiet = false;
-  bool verbose = false;
-  bool json = false;
 
   CLI::App app{
       "Runs a command in a sandbox that has no network and no credential: what policy allows goes through a\n"
@@ -65,62 +112,28 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "sallyport " SALLYPORT_VERSION);
 
-  CLI::App& run = *app.add_subcommand(
-      "run", "Run a command in a sandbox: sallyport run [OPTIONS] -- COMMAND [ARGUMENT]...");
-  run.footer(kRunFooter);
-  add_file_options(run, run_options.files);
-  run.add_option("--git", run_options.git, "Grant this repository too, for this run; may be given again")
-      ->type_name("HOST/OWNER/REPO[:push]")
-      ->allow_extra_args(false);
-  run.add_option("--mount", run_options.mounts, "Show this path too, at its own place; may be given again")
-      ->type_name("PATH[:ro]")
-      ->allow_extra_args(false);
-  run.add_option("--env", run_options.environment, "Set this variable inside; may be given again")
-      ->type_name("NAME[=VALUE]")
-      ->allow_extra_args(false);
-  run.add_option("--audit", run_options.audit,
-                 "The audit log, instead of ~/.local/state/sallyport/audit.jsonl")
-      ->type_name("FILE");
-  auto* quiet_flag = run.add_flag("-q,--quiet", quiet, "Say nothing but errors");
-  run.add_flag("-v,--verbose", verbose, "Say what happens, and where the audit log is")->excludes(quiet_flag);
-
+  const CLI::App& run = add_run(app, run_options);
   CLI::App& policy = *app.add_subcommand("policy", "Check a policy, or ask it");
   policy.require_subcommand(1);
-  CLI::App& check = *policy.add_subcommand("check", "Find mistakes: file, line and column, and what to do");
-  check.add_option("file", check_options.files.policy, "The policy, instead of ./sallyport.toml")
-      ->type_name("FILE");
-  check.add_option("--config", check_options.files.config, "The operator's file")->type_name("FILE");
-  check.add_flag("--json", json, "Machine-readable");
-  CLI::App& explain =
-      *policy.add_subcommand("explain", "Is this allowed, by which rule, and what would allow it?");
-  add_file_options(explain, explain_options.files);
-  auto* url =
-      explain.add_option("url", explain_options.url, "What a program inside would ask for")->type_name("URL");
-  explain.add_option("--push", explain_options.push, "Ask about a push to this repository")
-      ->type_name("HOST/OWNER/REPO")
-      ->excludes(url);
-  explain.add_flag("--json", json, "Machine-readable");
+  const CLI::App& check = add_check(policy, check_options);
+  const CLI::App& explain = add_explain(policy, explain_options);
 
   try {
     std::ranges::reverse(split.ours);  // as CLI11 wants them
     app.parse(split.ours);
     if (run.parsed() && split.command.empty()) throw CLI::RequiredError("-- COMMAND");
     if (!run.parsed() && split.separated) throw CLI::ExtrasError({"--"});
-    if (explain.parsed() && explain_options.url.empty() && !explain_options.push)
+    if (explain.parsed() && explain_options.url.empty() && !explain_options.push) {
       throw CLI::RequiredError("URL or --push");
+    }
   } catch (const CLI::ParseError& error) {
     return Done{app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage};
   }
 
   if (run.parsed()) {
     run_options.command = std::move(split.command);
-    if (quiet) run_options.verbosity = Verbosity::Quiet;
-    if (verbose) run_options.verbosity = Verbosity::Verbose;
     return run_options;
   }
-  const Format format = json ? Format::Json : Format::Text;
-  check_options.format = format;
-  explain_options.format = format;
   if (check.parsed()) return check_options;
   return explain_options;
 }

@@ -7,18 +7,20 @@
 
 #include <utility>
 
+#include "base/visitor.h"
 #include "cli/paths.h"
 #include "cli/terminal_bridge.h"
 #include "control/client.h"
 #include "sandbox/init_protocol.h"
+#include "session/request.h"
 
 namespace sallyport::cli {
 namespace {
 
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
+int failed(const Error& error) {
+  fmt::print(stderr, "sallyport: {}\n", error.detail);
+  return kExitFailed;
+}
 
 // One run, from the connected warden to its last word.
 class Run {
@@ -32,8 +34,9 @@ class Run {
         audit_path_(std::move(audit_path)) {}
 
   int execute(const session::Request& request) {
-    if (auto status = warden_.start(request, terminal_.sandbox_descriptors()); !status)
+    if (auto status = warden_.start(request, terminal_.sandbox_descriptors()); !status) {
       return fail_with(status.error());
+    }
     terminal_.close_sandbox_side();
     auto status =
         loop_.on_signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH},
@@ -60,7 +63,7 @@ class Run {
       fail_with(message.error());
       return end(kExitFailed);
     }
-    std::visit(Overloaded{
+    std::visit(Visitor{
                    [this](const control::Notice& notice) { say(notice.text); },
                    [this](const control::Started&) { on_started(); },
                    [this](const control::Stopped&) { on_stopped(); },
@@ -91,21 +94,22 @@ class Run {
   void on_finished(const control::Finished& finished) {
     terminal_.finish();
     if (options_.verbosity != Verbosity::Quiet) fmt::print(stderr, "sallyport: {}\n", finished.summary);
-    if (options_.verbosity == Verbosity::Verbose)
+    if (options_.verbosity == Verbosity::Verbose) {
       fmt::print(stderr, "sallyport: audit log: {}\n", audit_path_);
+    }
     end(finished.exit_code);
   }
 
   void say(const std::string& text) {
     // In raw mode a line needs its carriage return.
-    if (options_.verbosity != Verbosity::Quiet)
+    if (options_.verbosity != Verbosity::Quiet) {
       fmt::print(stderr, "sallyport: {}{}\n", text, started_ && terminal_.on_stdin() ? "\r" : "");
+    }
   }
 
   int fail_with(const Error& error) {
     terminal_.finish();
-    fmt::print(stderr, "sallyport: {}\n", error.detail);
-    return kExitFailed;
+    return failed(error);
   }
 
   void end(int exit_code) {
@@ -145,22 +149,17 @@ session::Request request_of(const RunOptions& options, const Paths& paths, const
   return request;
 }
 
-int fail_early(const Error& error) {
-  fmt::print(stderr, "sallyport: {}\n", error.detail);
-  return kExitFailed;
-}
-
 }  // namespace
 
 int run_command(const RunOptions& options) {
   const auto paths = find_paths();
-  if (!paths) return fail_early(paths.error());
+  if (!paths) return failed(paths.error());
   os::EventLoop loop;
   TerminalBridge terminal(loop);
-  if (auto status = terminal.open(); !status) return fail_early(status.error());
+  if (auto status = terminal.open(); !status) return failed(status.error());
   const session::Request request = request_of(options, *paths, terminal);
   auto warden = control::Client::start_warden();
-  if (!warden) return fail_early(warden.error());
+  if (!warden) return failed(warden.error());
   return Run(loop, std::move(*warden), terminal, options, request.audit_path).execute(request);
 }
 

@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
 
 #include <ranges>
+
+#include "os/safe_path.h"
 
 namespace sallyport::config {
 namespace {
 
 bool wanted(const std::string& path, Presence presence) {
-  struct stat status{};
-  return presence == Presence::Named || ::lstat(path.c_str(), &status) == 0;
+  return presence == Presence::Named || os::path_exists(path);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ Result<Client> Client::start_warden() {
   spec.argv = {"sallyportd", "--embedded"};
   // The canary is what the pre-flight looks for inside: a variable of ours that must not come along.
   spec.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
-                      fmt::format("SALLYPORT_CANARY={}", random_hex(16))};
+                      fmt::format("{}={}", session::kCanaryVariable, random_hex(16))};
   spec.descriptors = {{theirs.get(), kEmbeddedSocketFd}, {STDERR_FILENO, STDERR_FILENO}};
   spec.working_directory = "/";
   spec.grouping = os::Grouping::NewSession;

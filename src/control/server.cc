@@ -54,8 +54,9 @@ Status Server::on_message(os::Packet packet) {
 }
 
 Status Server::start_session(os::Packet packet) {
-  if (packet.fds.size() != kStartDescriptors)
+  if (packet.fds.size() != kStartDescriptors) {
     return fail(Reason::Internal, "a request without its descriptors");
+  }
   auto bytes = wire::read_memfd(packet.fds[0], kMaxRequestBytes);
   if (!bytes) return fail(std::move(bytes));
   auto request = decode_request(*bytes);

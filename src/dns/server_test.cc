@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "audit/fake_recorder.h"
 #include "dns/message.h"
 #include "dns/testing.h"
 
@@ -22,17 +23,6 @@ namespace {
 
 using testing::make_query;
 using testing::read_answer;
-
-class FakeRecorder final : public audit::Recorder {
- public:
-  net::Task<Status> record(audit::Event event) override {
-    note(std::move(event));
-    co_return Status();
-  }
-  void note(audit::Event event) override { events.push_back(std::move(event)); }
-
-  std::vector<audit::Event> events;
-};
 
 sockaddr_in address_of(const char* text, std::uint16_t port) {
   sockaddr_in address{};
@@ -87,7 +77,7 @@ class UdpServer : public ::testing::Test {
 
   policy::Grant grant_{.git = {}, .hosts = {{*policy::HostName::parse("api.ok.test"), {}}}};
   SyntheticAddresses addresses_{grant_};
-  FakeRecorder recorder_;
+  audit::FakeRecorder recorder_;
   net::Worker worker_;
   Server server_{worker_, grant_, addresses_, recorder_};
   std::uint16_t port_ = 0;

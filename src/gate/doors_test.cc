@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "audit/fake_recorder.h"
 #include "gate/testing.h"
 
 namespace sallyport::gate {
@@ -17,20 +18,15 @@ using testing::receive_all;
 using testing::send_text;
 
 // Tells a client, who waits on another thread, that the doors are full.
-class FullRecorder final : public audit::Recorder {
+class FullRecorder final : public audit::FakeRecorder {
  public:
-  net::Task<Status> record(audit::Event event) override {
-    note(std::move(event));
-    co_return Status();
-  }
   void note(audit::Event event) override {
     if (event.reason == Reason::TooMany) full.set_value(doors->connections());
-    events.push_back(std::move(event));
+    FakeRecorder::note(std::move(event));
   }
 
   const Doors* doors = nullptr;
   std::promise<std::size_t> full;
-  std::vector<audit::Event> events;
 };
 
 class DoorsTest : public ::testing::Test {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "audit/fake_recorder.h"
 #include "egress/test_client.h"
 #include "gate/testing.h"
 
@@ -59,7 +60,7 @@ class FrontTest : public ::testing::Test {
 
   net::Worker worker_;
   policy::Grant grant_ = test_grant();
-  testing::FakeRecorder recorder_;
+  audit::FakeRecorder recorder_;
   testing::FakeOpener vault_;
   testing::FakeOpener direct_;
   git::Context git_{grant_, recorder_, vault_, direct_};

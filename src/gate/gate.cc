@@ -87,22 +87,22 @@ struct Gate::Parts {
   bool doors_open = false;
 
   // One for each message of the warden.
-  Status take(const wire::GateStart& /*message*/, std::vector<Fd> /*fds*/) {
+  Status take(const wire::GateStart& /*message*/, std::vector<Fd>&& /*fds*/) {
     return misspoken("a second start");
   }
-  Status take(const wire::GateDoors& message, std::vector<Fd> fds) {
+  Status take(const wire::GateDoors& message, std::vector<Fd>&& fds) {
     if (std::exchange(doors_open, true)) return misspoken("doors twice");
     return doors.open(message, std::move(fds));
   }
-  Status take(const wire::GatePacketLog& /*message*/, std::vector<Fd> fds) {
+  Status take(const wire::GatePacketLog& /*message*/, std::vector<Fd>&& fds) {
     worker.spawn("the packet log", watch_packet_log(worker, std::move(fds.front()), recorder));
     return {};
   }
-  Status take(const wire::GateVault& /*message*/, std::vector<Fd> fds) {
+  Status take(const wire::GateVault& /*message*/, std::vector<Fd>&& fds) {
     vault->use_channel(std::move(fds.front()));
     return {};
   }
-  Status take(const wire::GateProbe& message, std::vector<Fd> /*fds*/) {
+  Status take(const wire::GateProbe& message, std::vector<Fd>&& /*fds*/) {
     if (!message.armed) {
       front.arm(std::nullopt);
       return {};
@@ -112,7 +112,7 @@ struct Gate::Parts {
     front.arm(Probe{message.probe_line, message.door_line});
     return {};
   }
-  Status take(const wire::AuditWritten& message, std::vector<Fd> /*fds*/) {
+  Status take(const wire::AuditWritten& message, std::vector<Fd>&& /*fds*/) {
     recorder.written(message.number, message.written);
     return {};
   }

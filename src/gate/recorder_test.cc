@@ -93,10 +93,11 @@ TEST_F(RecorderTest, RefusesWhoWaitsAndWhoComesWhenTheWardenIsGone) {
 }
 
 TEST_F(RecorderTest, HoldsABoundedNumberOfEvents) {
-  for (std::size_t i = 0; i < Recorder::kMaxPending; ++i)
+  for (std::size_t i = 0; i < Recorder::kMaxPending; ++i) {
     worker_.spawn("test", [](Recorder& recorder) -> net::Task<> {
       static_cast<void>(co_await recorder.record({}));
     }(recorder_));
+  }
   run();
   start("one more");
   ASSERT_EQ(outcomes_.size(), 1U);

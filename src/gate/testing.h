@@ -12,23 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "audit/recorder.h"
 #include "base/fd.h"
 #include "os/endpoint.h"
 #include "upstream/exchange.h"
 
 namespace sallyport::gate::testing {
-
-class FakeRecorder final : public audit::Recorder {
- public:
-  net::Task<Status> record(audit::Event event) override {
-    events.push_back(std::move(event));
-    co_return Status();
-  }
-  void note(audit::Event event) override { events.push_back(std::move(event)); }
-
-  std::vector<audit::Event> events;
-};
 
 // Reaches nothing, and counts how often it was asked to.
 class FakeOpener final : public upstream::Opener {

@@ -1,4 +1,4 @@
-// For tests: an upstream that answers by a script, and an audit log in memory.
+// For tests: an upstream that answers by a script.
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>
@@ -11,23 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "audit/recorder.h"
 #include "upstream/exchange.h"
 
 namespace sallyport::git {
-
-class FakeRecorder : public audit::Recorder {
- public:
-  net::Task<Status> record(audit::Event event) override {
-    if (!accepts) co_return fail(Reason::AuditUnavailable, "fake");
-    events.push_back(std::move(event));
-    co_return Status{};
-  }
-  void note(audit::Event event) override { events.push_back(std::move(event)); }
-
-  bool accepts = true;
-  std::vector<audit::Event> events;
-};
 
 // What the upstream does, and what it saw. Outlives its exchanges.
 struct UpstreamScript {

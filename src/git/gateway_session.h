@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "audit/fake_recorder.h"
 #include "git/fake_upstream.h"
 #include "git/gateway.h"
 #include "git/pktline.h"
@@ -34,7 +35,7 @@ struct Session {
                               rule("forge.test/acme/docs", policy::Access::Fetch, "forge", 8),
                               rule("forge.test/open/*", policy::Access::Fetch, "", 13)},
                       .hosts = {}};
-  FakeRecorder recorder;
+  audit::FakeRecorder recorder;
   UpstreamScript vault_script;
   UpstreamScript direct_script;
   FakeOpener vault{vault_script};

@@ -32,12 +32,11 @@ TEST(Gateway, CarriesAnAdvertisementWithTheHeadersOfTheTableOnly) {
                                                            {"location", "https://evil.test/"},
                                                            {"www-authenticate", "Basic"},
                                                            {"strict-transport-security", "max-age=1"}});
-  script.head.headers.push_back({"cache-control", "no-cache"});
-  EXPECT_EQ(
-      session.run(),
-      "HTTP/1.1 200 OK\r\nExpires: never\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n"
-      "Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n"
-      "e\r\n000eversion 2\n\r\n4\r\n0000\r\n0\r\n\r\n");
+  script.head.headers.push_back({"cache-control", "private, the-credential"});
+  EXPECT_EQ(session.run(),
+            "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n"
+            "Cache-Control: no-store\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "e\r\n000eversion 2\n\r\n4\r\n0000\r\n0\r\n\r\n");
 
   ASSERT_EQ(script.opened.size(), 1U);
   EXPECT_EQ(session.direct_script.opened.size(), 0U);
@@ -81,8 +80,8 @@ TEST(Gateway, CarriesACompressedFetchUntouched) {
   script.head.headers.push_back({"content-encoding", "gzip"});
   EXPECT_EQ(
       session.run(),
-      "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-result\r\nContent-Encoding: gzip\r\n"
-      "Content-Length: 4\r\n\r\nPACK");
+      "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-result\r\nCache-Control: no-store\r\n"
+      "Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nPACK");
   EXPECT_EQ(script.sent, "\x1f\x8b...");
   EXPECT_EQ(script.opened.at(0).body, upstream::BodyKind::Declared);
   EXPECT_EQ(script.opened.at(0).body_bytes, 5U);
@@ -126,7 +125,7 @@ TEST(Gateway, CarriesADeletionWithoutAPack) {
 
 TEST(Gateway, WritesEveryRefOfALargePushToTheAuditLog) {
   std::string list;
-  for (int i = 0; i < 130; ++i) append_pkt(list, kZero + " " + kOne + " refs/heads/" + std::to_string(i));
+  for (int i = 0; i < 130; ++i) append_pkt(list, fmt::format("{} {} refs/heads/{}", kZero, kOne, i));
   Session session({post("/acme/widget/git-receive-pack", "receive-pack", list + "0000PACK")});
   answer_with(session.vault_script, "receive-pack-result", {"0000"});
   session.run();
@@ -253,8 +252,9 @@ TEST(Gateway, ServesRequestAfterRequestOnOneSocket) {
 
   EXPECT_EQ(served, kRequests * 4 / 3);
   EXPECT_EQ(session.recorder.events.size(), 2U * static_cast<std::size_t>(served));
-  for (const audit::Event& event : session.recorder.events)
+  for (const audit::Event& event : session.recorder.events) {
     EXPECT_EQ(event.reason, Reason::None) << event.detail;
+  }
 }
 
 }  // namespace

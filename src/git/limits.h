@@ -15,7 +15,7 @@ inline constexpr std::chrono::seconds kAnswerIdle{660};
 // How much of a refused body is read so that git still reads the reason; beyond it the connection closes.
 inline constexpr std::uint64_t kMaxDrainBytes = std::uint64_t{64} * 1024 * 1024;
 // One read and one write of a transfer; two such buffers a request.
-inline constexpr std::size_t kMoveBytes = std::size_t{32} * 1024;
+inline constexpr std::size_t kMoveBytes = std::size_t{64} * 1024;
 inline constexpr std::size_t kMaxGitProtocolBytes = 256;  // the Git-Protocol header
 
 }  // namespace sallyport::git

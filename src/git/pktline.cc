@@ -9,13 +9,6 @@
 #include "base/text.h"
 
 namespace sallyport::git {
-namespace {
-
-std::size_t hex_value(char c) {
-  return static_cast<std::size_t>(is_digit(c) ? c - '0' : to_lower(c) - 'a' + 10);
-}
-
-}  // namespace
 
 Result<std::size_t> pkt_bytes(std::string_view head, Reason malformed) {
   if (!std::ranges::all_of(head, is_hex)) return fail(malformed, "pkt-line length '" + escaped(head) + "'");

@@ -141,8 +141,7 @@ Status PushReader::accept_capabilities(std::string_view text) {
   if (text.starts_with(' ')) text.remove_prefix(1);
   if (text.empty()) return {};
   for (const std::string_view capability : split(text, ' ')) {
-    const auto visible = [](char c) { return c > 0x20 && c < 0x7f; };
-    if (capability.size() > kMaxCapabilityBytes || !std::ranges::all_of(capability, visible) ||
+    if (capability.size() > kMaxCapabilityBytes || !std::ranges::all_of(capability, is_visible) ||
         !is_known_capability(capability)) {
       return bad("capability '" + escaped(capability) + "'");
     }

@@ -33,9 +33,10 @@ TEST(Refusal, OfAPushCannotBeReportedToWhoDidNotAsk) {
 
 TEST(Refusal, OfManyRefsIsCutIntoBandPackets) {
   PushCommands push = push_of({"report-status", "side-band-64k"});
-  for (int i = 0; i < 3000; ++i)
+  for (int i = 0; i < 3000; ++i) {
     push.commands.push_back(
         {push.commands[0].old_id, push.commands[0].new_id, "refs/heads/x" + std::to_string(i)});
+  }
   const std::string body = push_refusal(push, "text\n", "no").value();
   std::string report;
   std::string_view rest = body;

@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
 #include "git/advertisement.h"
 #include "git/limits.h"
 #include "git/refusal.h"
@@ -27,10 +26,14 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Of the answer's fields these are passed on, in the upstream's order. No Set-Cookie, no WWW-Authenticate (a
-// credential helper would erase what it holds), no Location, no Alt-Svc.
-constexpr std::array<std::string_view, 5> kPassedFields{"content-type", "cache-control", "expires", "pragma",
-                                                        "content-encoding"};
+// What a body may be packed with (IANA's names). Any other word would be the upstream's own, and it knows the
+// credential.
+constexpr std::array<std::string_view, 6> kEncodings{"identity", "gzip", "x-gzip", "deflate", "br", "zstd"};
+
+std::string answer_type(const policy::GitRoute& route) {
+  const bool advertisement = route.endpoint == policy::GitEndpoint::Advertisement;
+  return advertisement ? advertisement_type(route.service) : result_type(route.service);
+}
 
 // The two coroutines of a transfer and what they tell each other. Only the answer's returns by itself, and
 // the other one is cancelled then: never inside a read of the body or a call of the exchange, where bytes
@@ -138,10 +141,12 @@ net::Task<> Transfer::move_answer() {
 }
 
 net::Task<Status> Transfer::relay(upstream::AnswerHead head) {
-  std::vector<http::Field> fields;
-  for (upstream::Header& header : head.headers) {
-    if (std::ranges::find(kPassedFields, header.name) == kPassedFields.end()) continue;
-    fields.push_back({std::move(header.name), std::move(header.value)});
+  // The fields are ours, not the upstream's: in their values it could hand the credential on. So no
+  // Set-Cookie, no WWW-Authenticate (a credential helper would erase what it holds), no Location, no Alt-Svc
+  // either.
+  std::vector<http::Field> fields{{"content-type", answer_type(route_)}, {"cache-control", "no-store"}};
+  if (const std::string_view encoding = head.header("content-encoding"); !encoding.empty()) {
+    fields.push_back({"content-encoding", std::string(encoding)});
   }
   std::optional<AdvertisementFilter> filter;
   std::optional<std::uint64_t> length = head.body_bytes;
@@ -194,9 +199,9 @@ void rethrow_unless_cancelled(const std::exception_ptr& exception) {
   }
 }
 
+// Without a word of the upstream's own: it could be the credential, and this goes into the audit log.
 std::unexpected<Error> upstream_said(Reason reason, const upstream::AnswerHead& head) {
-  return fail(reason, fmt::format("upstream status {}, content type '{}'", head.status,
-                                  escaped(head.header("content-type"))));
+  return fail(reason, fmt::format("upstream status {}", head.status));
 }
 
 }  // namespace
@@ -227,12 +232,18 @@ Status judge_answer(const policy::GitRoute& route, const upstream::AnswerHead& h
   if (head.status != 200) return upstream_said(Reason::UpstreamError, head);
 
   const bool advertisement = route.endpoint == policy::GitEndpoint::Advertisement;
-  const std::string wanted = advertisement ? advertisement_type(route.service) : result_type(route.service);
+  const std::string wanted = answer_type(route);
   const std::string_view type = head.header("content-type");
-  if (type != wanted && !type.starts_with(wanted + ";")) return upstream_said(Reason::UpstreamError, head);
+  if (type != wanted && !type.starts_with(wanted + ";")) {
+    return fail(Reason::UpstreamError, "upstream status 200 with a content type that is not git's");
+  }
   // Asked for without Accept-Encoding, and read by the filter.
-  if (advertisement && !head.header("content-encoding").empty()) {
+  const std::string_view encoding = head.header("content-encoding");
+  if (advertisement && !encoding.empty()) {
     return fail(Reason::UpstreamMalformed, "an advertisement with a content encoding");
+  }
+  if (!encoding.empty() && std::ranges::find(kEncodings, encoding) == kEncodings.end()) {
+    return fail(Reason::UpstreamMalformed, "an unknown content encoding");
   }
   return {};
 }

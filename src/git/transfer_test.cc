@@ -98,6 +98,32 @@ TEST(Gateway, RefusesAnAdvertisementThatItCannotRead) {
   expect_begin_and_end(session.recorder.events, Reason::UpstreamMalformed);
 }
 
+// An upstream that got a credential could hand it on in any word of its own.
+TEST(Gateway, ShowsNoWordOfTheUpstreamsHead) {
+  struct Case {
+    const char* name;
+    const char* value;
+    Reason reason;
+  };
+  for (const Case& answer : {
+           Case{"content-encoding", "the-credential", Reason::UpstreamMalformed},
+           Case{"content-type", "text/the-credential", Reason::UpstreamError},
+           Case{"content-type", "application/x-git-upload-pack-result; charset=the-credential", Reason::None},
+           Case{"cache-control", "the-credential", Reason::None},
+           Case{"expires", "the-credential", Reason::None},
+           Case{"x-debug", "the-credential", Reason::None},
+       }) {
+    Session session({fetch_post()});
+    UpstreamScript& script = session.vault_script;
+    answer_with(script, "upload-pack-result", {"PACK"});
+    std::erase_if(script.head.headers, [&](const auto& header) { return header.name == answer.name; });
+    script.head.headers.push_back({answer.name, answer.value});
+    EXPECT_THAT(session.run(), Not(HasSubstr("the-credential"))) << answer.value;
+    expect_begin_and_end(session.recorder.events, answer.reason);
+    EXPECT_THAT(session.recorder.events.at(1).detail, Not(HasSubstr("the-credential"))) << answer.value;
+  }
+}
+
 TEST(Gateway, LetsTheClientSeeThatAnAnswerWasCut) {
   for (const bool declared : {false, true}) {
     Session session({fetch_post()});
@@ -205,8 +231,8 @@ TEST(Gateway, RecordsAPushThatBreaksOffInsideItsList) {
 
 TEST(Gateway, RefusesAMalformedChunkInTheMiddleOfABody) {
   std::string request = chunked_post("/acme/widget/git-receive-pack", "receive-pack", push_list() + "PACK");
-  request.insert(request.size() - 5, "4;x\r\nPACK\r\n");
-  Session session({request});
+  request.resize(request.size() - std::string_view("0\r\n\r\n").size());
+  Session session({request, "4;x\r\nPACK\r\n0\r\n\r\n"});
   answer_with(session.vault_script, "receive-pack-result", {"0000"});
   EXPECT_THAT(session.run(), StartsWith("HTTP/1.1 400 "));
   EXPECT_FALSE(session.vault_script.body_ended);

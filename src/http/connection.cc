@@ -141,15 +141,18 @@ net::Task<Result<std::size_t>> Connection::read_declared(std::span<char> into) {
 }
 
 net::Task<Result<std::size_t>> Connection::read_chunked(std::span<char> into) {
+  std::size_t size = 0;
   for (;;) {
-    const auto step = chunks_.decode(pending().substr(0, into.size()));
+    const auto step = chunks_.decode(pending().substr(0, into.size() - size));
     if (!step) co_return fail(Result(step));
-    std::ranges::copy(step->data, into.begin());
-    const std::size_t size = step->data.size();
+    std::ranges::copy(step->data, into.begin() + static_cast<std::ptrdiff_t>(size));
+    size += step->data.size();
     consume(step->consumed);
     if (step->finished) body_state_ = BodyState::Finished;
-    if (size > 0 || step->finished) co_return size;
+    if (step->finished || size == into.size()) co_return size;
+    // All that is here goes on in one piece: every hop behind us then costs one call instead of one a chunk.
     if (!pending().empty()) continue;
+    if (size > 0) co_return size;
     const auto got = co_await fill();
     if (!got) co_return got;
     if (*got == 0) co_return fail(Reason::ClientClosed, "in the middle of a body");

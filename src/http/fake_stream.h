@@ -99,7 +99,7 @@ template <class T>
 T run_alone(net::Task<T> task) {
   boost::asio::io_context io(1);
   std::optional<T> result;
-  boost::asio::co_spawn(io, std::move(task), [&](std::exception_ptr failure, T value) {
+  boost::asio::co_spawn(io, std::move(task), [&](const std::exception_ptr& failure, T value) {
     if (failure) std::rethrow_exception(failure);
     result = std::move(value);
   });

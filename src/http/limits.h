@@ -14,7 +14,7 @@ inline constexpr std::size_t kMaxFields = 100;  // header fields of one request
 inline constexpr std::size_t kMaxLineBytes = std::size_t{8} * 1024;    // one line, without its CRLF
 inline constexpr std::size_t kMaxTargetBytes = std::size_t{4} * 1024;  // the request target
 inline constexpr std::size_t kReadBytes =
-    std::size_t{16} * 1024;  // one read; held only while a request is in work
+    std::size_t{64} * 1024;  // one read; held only while a request is in work
 
 // How long a client may take.
 inline constexpr std::chrono::seconds kHeadTimeout{10};    // first byte of a head to its blank line

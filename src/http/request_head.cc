@@ -28,7 +28,7 @@ struct RequestLine {
 };
 
 bool is_target_char(char c) {
-  return c > 0x20 && c < 0x7f && c != '#' && c != '\\';
+  return is_visible(c) && c != '#' && c != '\\';
 }
 
 // RFC 9112, 3: method SP request-target SP HTTP-version, single spaces.
@@ -48,12 +48,6 @@ Result<RequestLine> parse_request_line(std::string_view line) {
   return RequestLine{words[0], target};
 }
 
-// RFC 9110, 5.5 without the leniency: visible characters, space, tab, obs-text.
-bool is_value_char(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return c == '\t' || (byte >= 0x20 && byte != 0x7f);
-}
-
 // RFC 9112, 5.1: no space before the colon. A folded line (5.2) has no name, and falls here too.
 Result<Field> parse_field(std::string_view line) {
   const std::size_t colon = line.find(':');
@@ -61,7 +55,7 @@ Result<Field> parse_field(std::string_view line) {
     return bad("malformed field '" + escaped(line) + "'");
   }
   const std::string_view value = trimmed(line.substr(colon + 1));
-  if (!std::ranges::all_of(value, is_value_char)) return bad("control character in a field's value");
+  if (!std::ranges::all_of(value, is_field_value_char)) return bad("control character in a field's value");
   return Field{lowered(line.substr(0, colon)), std::string(value)};
 }
 

@@ -1,6 +1,5 @@
 #include "net/dial.h"
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <boost/asio/io_context.hpp>
@@ -8,55 +7,29 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
-#include <cstring>
 #include <utility>
+
+#include "os/endpoint.h"
 
 namespace sallyport::net {
 namespace {
 
 namespace asio = boost::asio;
 
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-
-  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-};
-
-SocketAddress socket_address(const policy::IpAddress& address, std::uint16_t port) {
-  SocketAddress out;
-  if (address.family == policy::Family::V4) {
-    sockaddr_in in{};
-    in.sin_family = AF_INET;
-    in.sin_port = htons(port);
-    std::memcpy(&in.sin_addr, address.bytes.data(), sizeof in.sin_addr);
-    std::memcpy(&out.storage, &in, sizeof in);
-    out.size = sizeof in;
-  } else {
-    sockaddr_in6 in{};
-    in.sin6_family = AF_INET6;
-    in.sin6_port = htons(port);
-    std::memcpy(&in.sin6_addr, address.bytes.data(), sizeof in.sin6_addr);
-    std::memcpy(&out.storage, &in, sizeof in);
-    out.size = sizeof in;
-  }
-  return out;
-}
-
-std::string endpoint_text(const policy::IpAddress& address, std::uint16_t port) {
-  const bool v6 = address.family == policy::Family::V6;
-  return (v6 ? "[" + address.str() + "]" : address.str()) + ":" + std::to_string(port);
+os::Endpoint endpoint(const policy::IpAddress& address, std::uint16_t port) {
+  const bool v4 = address.family == policy::Family::V4;
+  return {
+      .family = static_cast<sa_family_t>(v4 ? AF_INET : AF_INET6), .address = address.bytes, .port = port};
 }
 
 // What was dialled is what was judged: says so even if the kernel's translation tables say otherwise.
-Status check_peer(int socket, const policy::IpAddress& address, std::uint16_t port) {
-  SocketAddress wanted = socket_address(address, port);
-  SocketAddress peer;
-  peer.size = sizeof peer.storage;
-  if (::getpeername(socket, peer.get(), &peer.size) != 0) {
+Status check_peer(int socket, const os::Endpoint& wanted) {
+  os::SocketAddress peer;
+  peer.length = sizeof peer.storage;
+  if (::getpeername(socket, peer.get(), &peer.length) != 0) {
     return fail_errno(Reason::UpstreamUnreachable, "getpeername");
   }
-  if (peer.size == wanted.size && std::memcmp(&peer.storage, &wanted.storage, wanted.size) == 0) return {};
+  if (os::endpoint_from(peer.storage) == wanted) return {};
   return fail(Reason::UpstreamUnreachable, "connected to another address than was dialled");
 }
 
@@ -84,17 +57,17 @@ Task<Result<Fd>> finish_connect(Worker& worker, Fd socket, Clock::duration limit
 
 Task<Result<Dialled>> connect_to(Worker& worker, policy::IpAddress address, std::uint16_t port,
                                  Clock::duration limit) {
-  const int family = address.family == policy::Family::V4 ? AF_INET : AF_INET6;
-  Fd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const os::Endpoint there = endpoint(address, port);
+  Fd socket(::socket(there.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) co_return fail_errno(Reason::UpstreamUnreachable, "socket");
-  SocketAddress to = socket_address(address, port);
-  if (::connect(socket.get(), to.get(), to.size) != 0) {
+  const os::SocketAddress to = os::socket_address(there);
+  if (::connect(socket.get(), to.get(), to.length) != 0) {
     if (errno != EINPROGRESS) co_return fail_errno(Reason::UpstreamUnreachable, "connect");
     auto connected = co_await finish_connect(worker, std::move(socket), limit);
     if (!connected) co_return fail(std::move(connected));
     socket = std::move(*connected);
   }
-  if (auto status = check_peer(socket.get(), address, port); !status) co_return fail(std::move(status));
+  if (auto status = check_peer(socket.get(), there); !status) co_return fail(std::move(status));
   co_return Dialled{std::move(socket), address, port};
 }
 
@@ -132,7 +105,7 @@ Task<Result<Dialled>> dial(Worker& worker, Resolver& resolver, policy::HostName 
     auto dialled = co_await connect_to(worker, addresses[i], port, share);
     if (dialled) co_return std::move(*dialled);
     last = std::move(dialled).error();
-    last.detail = name.str() + " at " + endpoint_text(addresses[i], port) + ": " + last.detail;
+    last.detail = name.str() + " at " + endpoint(addresses[i], port).text() + ": " + last.detail;
   }
   co_return std::unexpected(std::move(last));
 }

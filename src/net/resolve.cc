@@ -102,8 +102,9 @@ class AresResolver final : public Resolver {
     if (status == ARES_SUCCESS && !servers.empty()) {
       status = ares_set_servers_ports_csv(channel_, servers.c_str());
     }
-    if (status != ARES_SUCCESS)
+    if (status != ARES_SUCCESS) {
       return fail(Reason::Internal, std::string("resolver: ") + ares_strerror(status));
+    }
     return {};
   }
 

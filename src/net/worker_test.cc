@@ -70,10 +70,11 @@ TEST(Deadline, ExpiresOnceAndCanBeSetAgain) {
   Worker worker;
   int expired = 0;
   Deadline deadline(worker, [&] {
-    if (++expired == 2)
+    if (++expired == 2) {
       worker.stop();
-    else
+    } else {
       deadline.set(Clock::duration::zero());
+    }
   });
   deadline.set(Clock::duration::zero());
   EXPECT_FALSE(deadline.expired());

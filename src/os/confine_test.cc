@@ -157,11 +157,13 @@ std::string hostile_to_network(const Victim& victim) {
   std::memcpy(outside.sun_path + 1, victim.abstract_name.data(), victim.abstract_name.size());
   const auto length =
       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + victim.abstract_name.size());
-  if (::connect(pair[0], reinterpret_cast<const sockaddr*>(&outside), length) == 0)
+  if (::connect(pair[0], reinterpret_cast<const sockaddr*>(&outside), length) == 0) {
     wrong += "pair repointed; ";
+  }
   ::close(pair[1]);
-  if (::connect(pair[0], reinterpret_cast<const sockaddr*>(&outside), length) == 0)
+  if (::connect(pair[0], reinterpret_cast<const sockaddr*>(&outside), length) == 0) {
     wrong += "end repointed; ";
+  }
 
   const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_in any = loopback(0);

@@ -31,10 +31,11 @@ std::optional<Endpoint> endpoint_from(const sockaddr_storage& address);
 // From a numeric address as inet_pton(3) reads it.
 std::optional<Endpoint> endpoint_from(const char* address, std::uint16_t port);
 
-// For bind(2) and connect(2).
+// For bind(2), connect(2) and getsockname(2).
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t length = 0;
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 SocketAddress socket_address(const Endpoint& endpoint);

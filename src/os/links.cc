@@ -39,8 +39,9 @@ Result<bool> read_piece(const char* piece, int length, DumpEnd& state, const OnM
   for (; mnl_nlmsg_ok(header, length); header = mnl_nlmsg_next(header, &length)) {
     if ((header->nlmsg_flags & NLM_F_DUMP_INTR) != 0) state = DumpEnd::Interrupted;
     if (header->nlmsg_type == NLMSG_DONE) return true;
-    if (header->nlmsg_type == NLMSG_ERROR)
+    if (header->nlmsg_type == NLMSG_ERROR) {
       return fail(Reason::Internal, "netlink: the kernel refused a dump");
+    }
     if (auto done = callback(*header); !done) return fail(std::move(done));
   }
   return false;
@@ -86,8 +87,9 @@ std::string name_of(const nlmsghdr& header) {
 
 Status add_link(const nlmsghdr& header, std::vector<Link>& links) {
   if (header.nlmsg_type != RTM_NEWLINK) return {};
-  if (mnl_nlmsg_get_payload_len(&header) < sizeof(ifinfomsg))
+  if (mnl_nlmsg_get_payload_len(&header) < sizeof(ifinfomsg)) {
     return fail(Reason::Internal, "netlink: short link");
+  }
   if (links.size() == kMaxLinks) return fail(Reason::Internal, "the namespace has over 1024 devices");
   const auto* body = static_cast<const ifinfomsg*>(mnl_nlmsg_get_payload(&header));
   Link link;

@@ -56,8 +56,9 @@ int packets_before_sentinel(int capture) {
     char frame[2048];
     sockaddr_ll from{};
     socklen_t length = sizeof from;
-    if (::recvfrom(capture, frame, sizeof frame, 0, reinterpret_cast<sockaddr*>(&from), &length) < 0)
+    if (::recvfrom(capture, frame, sizeof frame, 0, reinterpret_cast<sockaddr*>(&from), &length) < 0) {
       return -2;
+    }
     if (from.sll_pkttype == PACKET_OUTGOING) continue;
     if (from.sll_protocol == htons(kSentinelProtocol)) return packets;
     if (from.sll_protocol == htons(ETH_P_IP) || from.sll_protocol == htons(ETH_P_IPV6)) ++packets;
@@ -118,8 +119,9 @@ TEST(NetnsDevice, ThatIsPutInIsReportedAndPassesNothing) {
       send_out_of("inner", at("fd99::1", port));
     }
     wrong += send_sentinel("inner");
-    if (const int got = packets_before_sentinel(capture.get()); got != 0)
+    if (const int got = packets_before_sentinel(capture.get()); got != 0) {
       wrong += "out: " + std::to_string(got);
+    }
     ::setns(outside.get(), CLONE_NEWNET);
     send_out_of("outer", at("10.99.0.2", 7000));
     wrong += send_sentinel("outer");

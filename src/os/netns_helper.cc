@@ -65,8 +65,9 @@ bool has_ipv6() {
 
 Status set_option(int socket, int level, int option) {
   const int on = 1;
-  if (::setsockopt(socket, level, option, &on, sizeof on) != 0)
+  if (::setsockopt(socket, level, option, &on, sizeof on) != 0) {
     return fail_errno(Reason::Internal, "setsockopt");
+  }
   return {};
 }
 
@@ -127,8 +128,9 @@ Result<OpenDoors> open_redirect() {
     if (listeners) break;
   }
   if (!listeners) return fail(Reason::Internal, "no port for the door: " + listeners.error().detail);
-  if (auto loaded = load_ruleset(ruleset({.tcp = port, .udp = port})); !loaded)
+  if (auto loaded = load_ruleset(ruleset({.tcp = port, .udp = port})); !loaded) {
     return fail(std::move(loaded));
+  }
   return OpenDoors{"doors redirect", std::move(*listeners)};
 }
 

@@ -40,8 +40,9 @@ void limit_waiting(int socket) {
 std::string visit(const Endpoint& where, const std::optional<Endpoint>& source = std::nullopt) {
   const Fd socket = open_socket(where, SOCK_STREAM);
   limit_waiting(socket.get());
-  if (source && bind_to(socket.get(), *source) != 0)
+  if (source && bind_to(socket.get(), *source) != 0) {
     return "bind " + source->text() + ": " + errno_text(errno);
+  }
   if (const int error = connect_to(socket.get(), where); error != 0) {
     return "connect " + where.text() + ": " + errno_text(error);
   }
@@ -196,8 +197,9 @@ TEST_F(Netns, RefusesOtherDatagramsAtOnceAndReportsThem) {
   for (const Endpoint& where : {at("1.2.3.4", 99), at("2001:db8::1", 443), at("198.18.0.1", 5353)}) {
     Forked child(inside(space_, [&]() -> std::string {
       const Fd socket = open_socket(where, SOCK_DGRAM);
-      if (const int error = connect_to(socket.get(), where); error != 0)
+      if (const int error = connect_to(socket.get(), where); error != 0) {
         return "connect: " + errno_text(error);
+      }
       // The refusal is known to the sender as the call returns, or by the next.
       for (int attempt = 0; attempt < 2; ++attempt) {
         if (::send(socket.get(), "x", 1, 0) == 1) continue;
@@ -229,11 +231,13 @@ TEST_F(Netns, AnswersEchoRequestsOfLoopbackOnly) {
     const Fd range(::open("/proc/sys/net/ipv4/ping_group_range", O_WRONLY));
     const std::string group = std::to_string(::getegid());
     const std::string groups = group + " " + group;
-    if (::write(range.get(), groups.data(), groups.size()) < 0)
+    if (::write(range.get(), groups.data(), groups.size()) < 0) {
       return "ping_group_range: " + errno_text(errno);
+    }
     std::vector<Fd> refused;
-    for (const char* address : {"1.2.3.4", "198.18.0.1", "2001:db8::1"})
+    for (const char* address : {"1.2.3.4", "198.18.0.1", "2001:db8::1"}) {
       refused.push_back(ping(at(address, 0)));
+    }
     // An echo on lo is answered before the call returns; these two show that it would have been.
     for (const char* address : {"127.0.0.1", "::1"}) {
       const Fd own = ping(at(address, 0));
@@ -266,8 +270,9 @@ std::string serve_and_visit(const Endpoint& server, const Endpoint& client_dials
   if (const int error = connect_to(client.get(), client_dials); error != 0) {
     return "connect " + client_dials.text() + ": " + errno_text(error) + "; ";
   }
-  if (!wait_readable(listener.get(), kPatience).value_or(false))
+  if (!wait_readable(listener.get(), kPatience).value_or(false)) {
     return "not mine: " + client_dials.text() + "; ";
+  }
   const Fd connection(::accept(listener.get(), nullptr, nullptr));
   return ::write(connection.get(), "x", 1) == 1 ? "" : "write";
 }

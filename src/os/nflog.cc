@@ -115,8 +115,9 @@ Result<Fd> open_nflog() {
   ConfigRequest bind;
   const nfulnl_msg_config_cmd command{NFULNL_CFG_CMD_BIND};
   mnl_attr_put(bind.header, NFULA_CFG_CMD, sizeof command, &command);
-  if (auto done = netlink_request(socket.get(), bind.header, "nflog: bind"); !done)
+  if (auto done = netlink_request(socket.get(), bind.header, "nflog: bind"); !done) {
     return fail(std::move(done));
+  }
 
   ConfigRequest mode;
   nfulnl_msg_config_mode copy{};
@@ -124,8 +125,9 @@ Result<Fd> open_nflog() {
   copy.copy_mode = NFULNL_COPY_PACKET;
   mnl_attr_put(mode.header, NFULA_CFG_MODE, sizeof copy, &copy);
   mnl_attr_put_u32(mode.header, NFULA_CFG_QTHRESH, htonl(1));  // each packet at once
-  if (auto done = netlink_request(socket.get(), mode.header, "nflog: mode"); !done)
+  if (auto done = netlink_request(socket.get(), mode.header, "nflog: mode"); !done) {
     return fail(std::move(done));
+  }
   if (auto done = set_nonblocking(socket.get()); !done) return fail(std::move(done));
   return socket;
 }

@@ -6,8 +6,7 @@
 #include <linux/netlink.h>
 
 #include <cstring>
-
-#include "base/text.h"
+#include <string>
 
 namespace sallyport::os {
 namespace {
@@ -17,7 +16,11 @@ std::string bytes(std::string_view hex) {
   for (const char c : hex) {
     if (c != ' ') packed += c;
   }
-  return from_hex(packed).value();
+  std::string result;
+  for (std::size_t i = 0; i < packed.size(); i += 2) {
+    result += static_cast<char>(std::stoi(packed.substr(i, 2), nullptr, 16));
+  }
+  return result;
 }
 
 TEST(Nflog, ReadsTheHeadOfAPacketWithinItsBounds) {

@@ -5,7 +5,23 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <limits>
+
+#include "base/text.h"
+
 namespace sallyport::os {
+
+Result<std::optional<Ids>> parse_ids(int argc, const char* const* argv) {
+  if (argc == 1) return std::nullopt;
+  if (argc != 5 || std::string_view(argv[1]) != "--uid" || std::string_view(argv[3]) != "--gid") {
+    return fail(Reason::Internal, "the arguments are --uid N --gid N, or none");
+  }
+  const auto uid = parse_decimal(argv[2], std::numeric_limits<uid_t>::max());
+  const auto gid = parse_decimal(argv[4], std::numeric_limits<gid_t>::max());
+  if (!uid || !gid) return fail(Reason::Internal, "--uid and --gid take numbers");
+  return Ids{static_cast<uid_t>(*uid), static_cast<gid_t>(*gid)};
+}
 
 Status become(Ids ids) {
   if (::setgroups(0, nullptr) != 0) return fail_errno(Reason::Internal, "setgroups");
@@ -23,6 +39,16 @@ Status set_parent_death_signal(int signal, pid_t expected_parent) {
   }
   // A parent that ended before the call sends nothing any more.
   if (::getppid() != expected_parent) return fail(Reason::SessionEnded, "the parent process is gone");
+  return {};
+}
+
+Status limit_resource(decltype(RLIMIT_NOFILE) resource, rlim_t most) {
+  rlimit values{};
+  if (::getrlimit(resource, &values) != 0) return fail_errno(Reason::Internal, "getrlimit");
+  const rlimit wanted{most, most};
+  if (values.rlim_max < most && ::setrlimit(resource, &wanted) == 0) return {};
+  values.rlim_cur = values.rlim_max = std::min(values.rlim_max, most);
+  if (::setrlimit(resource, &values) != 0) return fail_errno(Reason::Internal, "setrlimit");
   return {};
 }
 

@@ -25,8 +25,9 @@ Fd open_safely(const std::string& path, int flags) {
 Status check_folder(int folder, const std::string& path) {
   struct stat facts{};
   if (::fstat(folder, &facts) != 0) return fail_errno(Reason::Internal, "stat " + path);
-  if (!S_ISDIR(facts.st_mode))
+  if (!S_ISDIR(facts.st_mode)) {
     return fail(Reason::Internal, path + " is not a folder (or is a symbolic link)");
+  }
   if (facts.st_uid != ::geteuid()) {
     return fail(Reason::Internal, path + " belongs to uid " + std::to_string(facts.st_uid) + ", not to " +
                                       std::to_string(::geteuid()) + ": chown it, or name another folder");
@@ -48,6 +49,11 @@ Status make_parents(const std::string& path) {
 }
 
 }  // namespace
+
+bool path_exists(const std::string& path) {
+  struct stat facts{};
+  return ::lstat(path.c_str(), &facts) == 0;
+}
 
 Result<Fd> open_private_file(const std::string& path, uid_t owner) {
   // O_NONBLOCK: a FIFO must not hold us before it is seen to be one.
@@ -86,11 +92,13 @@ Result<std::string> read_whole(int fd, std::size_t max_bytes) {
 }
 
 Result<Fd> make_private_folder(const std::string& path) {
-  if (path.empty() || path[0] != '/')
+  if (path.empty() || path[0] != '/') {
     return fail(Reason::Internal, "\"" + path + "\" is not an absolute path");
+  }
   if (auto done = make_parents(path); !done) return fail(std::move(done));
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return fail_errno(Reason::Internal, "make " + path);
+  }
   Fd folder = open_safely(path, O_PATH);
   if (!folder) return fail_errno(Reason::Internal, "open " + path);
   if (auto done = check_folder(folder.get(), path); !done) return fail(std::move(done));

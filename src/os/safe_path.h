@@ -12,6 +12,9 @@
 
 namespace sallyport::os {
 
+// Whether anything has that name, a dangling symbolic link too.
+bool path_exists(const std::string& path);
+
 // For reading: a regular file that is no symbolic link, owned by `owner` or root, without any right for group
 // or others. The error names the remedy.
 Result<Fd> open_private_file(const std::string& path, uid_t owner);

@@ -76,8 +76,9 @@ std::string explain_userns_failure(int error, const SysctlReader& reader) {
            "deep; end some, or as root: sysctl -w user.max_user_namespaces=63000 "
            "user.max_net_namespaces=63000";
   }
-  if (error == EUSERS)
+  if (error == EUSERS) {
     return failed + "they are nested 32 deep, the kernel's limit; start Sallyport further out";
+  }
   if (is_value(reader("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"), "1")) {
     return failed +
            "kernel.apparmor_restrict_unprivileged_userns is 1; give sallyport-netns an AppArmor profile with "

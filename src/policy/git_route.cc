@@ -22,7 +22,7 @@ constexpr std::string_view kUploadArchive = "git-upload-archive";
 // one reading), ';' (path parameters), '\\' and '#' (some readers' separators), controls, space, bytes over
 // 0x7e.
 bool is_target_char(char c) {
-  return c > ' ' && c < 0x7f && std::string_view("%;\\#\"<>^`{|}").find(c) == std::string_view::npos;
+  return is_visible(c) && std::string_view("%;\\#\"<>^`{|}").find(c) == std::string_view::npos;
 }
 
 std::optional<GitService> service_from_name(std::string_view text) {

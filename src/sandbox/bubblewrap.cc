@@ -3,32 +3,20 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "base/text.h"
+#include "os/process.h"
 #include "sandbox/syscall_filter.h"
+#include "wire/sealed.h"
 
 namespace sallyport::sandbox {
 namespace {
 
-// In bwrap and, inherited, in sallyport-init.
-constexpr int kControlFd = 3;
-constexpr int kFirstOtherFd = 4;
-
-Result<Fd> memory_file(std::string_view content) {
-  Fd file(::memfd_create("sandbox-file", MFD_CLOEXEC));
-  if (!file) return fail_errno(Reason::Internal, "memfd_create");
-  for (std::string_view rest = content; !rest.empty();) {
-    const ssize_t written = ::write(file.get(), rest.data(), rest.size());
-    if (written < 0) return fail_errno(Reason::Internal, "write to a memory file");
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::lseek(file.get(), 0, SEEK_SET) != 0) return fail_errno(Reason::Internal, "lseek");
-  return file;
-}
+// bwrap's own descriptors stand behind the control socket, which sallyport-init inherits.
+constexpr int kFirstOtherFd = os::kControlFd + 1;
 
 class CallBuilder {
  public:
@@ -71,7 +59,7 @@ Status add_profile(CallBuilder& build, const Profile& profile) {
   }
   for (const Bind& bind : profile.read_only) build.add({"--ro-bind", bind.path, bind.path});
   for (const GeneratedFile& file : profile.files) {
-    auto memory = memory_file(file.content);
+    auto memory = wire::to_memfd(file.content);
     if (!memory) return fail(std::move(memory));
     build.add({"--perms", "0444", "--file", build.pass_owned(std::move(*memory)), file.path});
   }
@@ -144,7 +132,7 @@ Result<BubblewrapCall> bubblewrap_call(const SandboxSpec& spec) {
   if (const auto checked = check(spec); !checked) return fail(Result<void>(checked));
   CallBuilder build;
   for (int i = 0; i < 3; ++i) build.pass_as(spec.stdio[static_cast<std::size_t>(i)], i);
-  build.pass_as(spec.control, kControlFd);
+  build.pass_as(spec.control, os::kControlFd);
 
   add_namespaces(build, spec);
   if (const auto added = add_profile(build, spec.profile); !added) return fail(Result<void>(added));
@@ -156,7 +144,7 @@ Result<BubblewrapCall> bubblewrap_call(const SandboxSpec& spec) {
   auto filter = syscall_filter();
   if (!filter) return fail(std::move(filter));
   build.add({"--seccomp", build.pass_owned(std::move(*filter))});
-  build.add({"--chdir", "/", "--", kInitPath, std::to_string(kControlFd)});
+  build.add({"--chdir", "/", "--", kInitPath, std::to_string(os::kControlFd)});
   return build.take();
 }
 

@@ -17,15 +17,9 @@
 namespace sallyport::sandbox {
 namespace {
 
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t length = 0;
-  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-};
-
 // The host's addresses with port 0, loopback first.
-std::vector<SocketAddress> host_addresses() {
-  std::vector<SocketAddress> found;
+std::vector<os::SocketAddress> host_addresses() {
+  std::vector<os::SocketAddress> found;
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return found;
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owned(list, ::freeifaddrs);
@@ -33,7 +27,7 @@ std::vector<SocketAddress> host_addresses() {
     if (entry->ifa_addr == nullptr) continue;
     const sa_family_t family = entry->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
-    SocketAddress address;
+    os::SocketAddress address;
     address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
     std::memcpy(&address.storage, entry->ifa_addr, address.length);
     // A link-local address means something only together with an interface, and none is inside.
@@ -41,7 +35,7 @@ std::vector<SocketAddress> host_addresses() {
     if (family == AF_INET6 && v6->sin6_scope_id != 0) continue;
     found.push_back(address);
   }
-  const auto is_loopback = [](const SocketAddress& address) {
+  const auto is_loopback = [](const os::SocketAddress& address) {
     const auto endpoint = os::endpoint_from(address.storage);
     const std::string text = endpoint ? endpoint->address_text() : "";
     return text == "127.0.0.1" || text == "::1";
@@ -52,11 +46,11 @@ std::vector<SocketAddress> host_addresses() {
 }
 
 // Bound, and listening when `type` is SOCK_STREAM; nothing when the address cannot be had.
-std::optional<std::pair<Fd, os::Endpoint>> listen_on(SocketAddress address, int type) {
+std::optional<std::pair<Fd, os::Endpoint>> listen_on(os::SocketAddress address, int type) {
   Fd fd(::socket(address.storage.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd || ::bind(fd.get(), address.get(), address.length) != 0) return std::nullopt;
   if (type == SOCK_STREAM && ::listen(fd.get(), 1) != 0) return std::nullopt;
-  SocketAddress bound;
+  os::SocketAddress bound;
   bound.length = sizeof bound.storage;
   if (::getsockname(fd.get(), bound.get(), &bound.length) != 0) return std::nullopt;
   const auto endpoint = os::endpoint_from(bound.storage);
@@ -82,7 +76,7 @@ Result<Fd> listen_on_abstract(const std::string& name) {
 
 Result<Decoys> Decoys::open() {
   Decoys decoys;
-  for (const SocketAddress& address : host_addresses()) {
+  for (const os::SocketAddress& address : host_addresses()) {
     for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
       auto listener = listen_on(address, type);
       if (!listener) continue;

@@ -173,8 +173,9 @@ Result<Environment> make_environment(const ProfileInput& input, const std::vecto
     }
     variables[request.name] = value;
   }
-  for (const auto& [name, value] : variables)
+  for (const auto& [name, value] : variables) {
     environment.variables.push_back(fmt::format("{}={}", name, value));
+  }
   return environment;
 }
 

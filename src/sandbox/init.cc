@@ -82,7 +82,7 @@ class Init {
 
   void handle(const Phase1& phase) {
     if (step_ != Step::Phase1 || packet_fds_.size() != 1) return refuse("phase 1 out of turn");
-    auto workload = unpack_workload(packet_fds_.front().get());
+    auto workload = unpack_workload(packet_fds_.front());
     if (!workload) return refuse(workload.error().detail);
     workload_ = std::move(*workload);
     terminal_ = phase.terminal;

@@ -1,16 +1,13 @@
 #include "sandbox/init_protocol.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <iterator>
 
 #include "wire/codec.h"
+#include "wire/sealed.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -28,6 +25,7 @@ constexpr std::string_view kCheckNames[] = {
     "socket-families", "host-sockets", "abstract-socket", "proc-sys",   "mounts",  "descriptors",
     "canary",          "door",
 };
+static_assert(std::size(kCheckNames) == static_cast<std::size_t>(Check::Door) + 1);
 
 void put(wire::Writer& out, const os::Endpoint& endpoint) {
   out.u8(endpoint.family == AF_INET6 ? 6 : 4);
@@ -167,9 +165,7 @@ Passed get_passed(wire::Reader& in) {
 
 Failed get_failed(wire::Reader& in) {
   Failed message;
-  const std::uint8_t check = in.u8();
-  if (check >= std::size(kCheckNames)) in.refuse();
-  message.check = static_cast<Check>(check);
+  message.check = in.enumerator(Check::Door);
   message.detail = in.string(kMaxDetailBytes);
   return message;
 }
@@ -281,32 +277,13 @@ Result<Fd> pack_workload(const Workload& workload) {
   if (bytes.size() > kMaxWorkloadBytes) {
     return fail(Reason::BadRequest, "the command line and environment are too long");
   }
-  Fd file(::memfd_create("workload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file) return fail_errno(Reason::Internal, "memfd_create");
-  for (std::string_view rest = bytes; !rest.empty();) {
-    const ssize_t written = ::write(file.get(), rest.data(), rest.size());
-    if (written < 0) return fail_errno(Reason::Internal, "write to a memory file");
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
-    return fail_errno(Reason::Internal, "seal a memory file");
-  }
-  return file;
+  return wire::to_memfd(bytes);
 }
 
-Result<Workload> unpack_workload(int file) {
-  struct stat status{};
-  if (::fstat(file, &status) != 0) return fail_errno(Reason::Internal, "stat the workload");
-  if (status.st_size <= 0 || static_cast<std::size_t>(status.st_size) > kMaxWorkloadBytes) {
-    return malformed("the warden");
-  }
-  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t got = ::pread(file, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (got <= 0) return fail_errno(Reason::Internal, "read the workload");
-    done += static_cast<std::size_t>(got);
-  }
-  wire::Reader in(bytes);
+Result<Workload> unpack_workload(const Fd& file) {
+  auto bytes = wire::read_memfd(file, kMaxWorkloadBytes);
+  if (!bytes) return fail(std::move(bytes));
+  wire::Reader in(*bytes);
   if (in.u8() != kVersion) return malformed("the warden");
   Workload workload;
   workload.argv = get_strings(in);

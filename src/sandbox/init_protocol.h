@@ -128,6 +128,6 @@ bool is_forwarded(int signal);
 
 // A sealed memory file with the workload; for the descriptor of Phase1.
 Result<Fd> pack_workload(const Workload& workload);
-Result<Workload> unpack_workload(int file);
+Result<Workload> unpack_workload(const Fd& file);
 
 }  // namespace sallyport::sandbox

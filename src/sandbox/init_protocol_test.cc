@@ -95,7 +95,7 @@ TEST(Workload, TravelsInAMemoryFile) {
   const Workload workload{.argv = {"a", "", std::string(200'000, 'b')}, .environment = {"X=1"}, .cwd = "/w"};
   const auto file = pack_workload(workload);
   ASSERT_TRUE(file.has_value());
-  const auto read = unpack_workload(file->get());
+  const auto read = unpack_workload(*file);
   ASSERT_TRUE(read.has_value()) << read.error().detail;
   EXPECT_EQ(read->argv, workload.argv);
   EXPECT_EQ(read->environment, workload.environment);
@@ -110,10 +110,10 @@ TEST(Workload, RefusesWhatCannotRun) {
                               Workload{.argv = {std::string("a\0b", 3)}, .environment = {}, .cwd = "/"}}) {
     const auto file = pack_workload(bad);
     ASSERT_TRUE(file.has_value());
-    EXPECT_FALSE(unpack_workload(file->get()).has_value());
+    EXPECT_FALSE(unpack_workload(*file).has_value());
   }
   const Fd empty(::memfd_create("empty", MFD_CLOEXEC));
-  EXPECT_FALSE(unpack_workload(empty.get()).has_value());
+  EXPECT_FALSE(unpack_workload(empty).has_value());
 }
 
 }  // namespace

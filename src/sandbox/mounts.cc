@@ -187,8 +187,9 @@ std::vector<std::string> other_homes(std::string_view passwd, const std::vector<
 }
 
 Status judge_source(const std::string& resolved, const Dangers& dangers) {
-  if (resolved == "/")
+  if (resolved == "/") {
     return refuse("/ is the whole host and never goes into a sandbox" + std::string(kRemedy));
+  }
   for (const std::string& home : dangers.own_homes) {
     if (resolved == home) {
       return refuse(escaped(resolved) + " is the home folder itself, with all its credentials" + kRemedy);
@@ -223,8 +224,9 @@ Result<Mount> open_mount(const MountRequest& request, const Dangers& dangers) {
   auto source = open_resolved(mount.path);
   if (!source) return fail(std::move(source));
   struct stat status{};
-  if (::fstat(source->get(), &status) != 0)
+  if (::fstat(source->get(), &status) != 0) {
     return fail_errno(Reason::BadRequest, "stat " + escaped(mount.path));
+  }
   if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode)) {
     return refuse(escaped(mount.path) + " is neither a folder nor a regular file, and is not mounted");
   }

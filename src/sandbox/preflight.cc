@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "os/safe_path.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -38,11 +39,6 @@ constexpr const char* kLoginSockets[] = {"bus", "docker.sock", "podman/podman.so
 // Entries of a private folder that are looked at; they hold next to nothing before the workload runs.
 constexpr int kMaxSearched = 10'000;
 
-bool exists(const std::string& path) {
-  struct stat status{};
-  return ::lstat(path.c_str(), &status) == 0;
-}
-
 std::string_view variable(const Workload& workload, std::string_view name) {
   for (const std::string_view line : workload.environment) {
     if (line.starts_with(name) && line.size() > name.size() && line[name.size()] == '=') {
@@ -62,8 +58,9 @@ std::string find_socket(const std::string& folder, const std::vector<ExpectedMou
     const std::string path = entry->path().string();
     std::error_code ignored;
     if (fs::is_socket(entry->symlink_status(ignored))) return path;
-    if (std::ranges::find(mounts, path, &ExpectedMount::path) != mounts.end())
+    if (std::ranges::find(mounts, path, &ExpectedMount::path) != mounts.end()) {
       entry.disable_recursion_pending();
+    }
   }
   return {};
 }
@@ -81,7 +78,7 @@ Leak check_host_sockets(const std::vector<ExpectedMount>& mounts, const Workload
   std::vector<std::string> paths(std::begin(kHostSockets), std::end(kHostSockets));
   for (const char* name : kLoginSockets) paths.push_back(fmt::format("/run/user/{}/{}", ::getuid(), name));
   for (const std::string& path : paths) {
-    if (exists(path)) return leak(Check::HostSockets, path + " is in the sandbox");
+    if (os::path_exists(path)) return leak(Check::HostSockets, path + " is in the sandbox");
   }
   for (const std::string& line : workload.environment) {
     if (line.starts_with("SSH_AUTH_SOCK=") || line.starts_with("DBUS_")) {

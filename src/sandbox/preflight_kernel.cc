@@ -97,8 +97,9 @@ constexpr Call kRefusedCalls[] = {
 std::string status_value(const std::string& name) {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(name + ":"))
+    if (line.starts_with(name + ":")) {
       return std::string(trimmed(std::string_view(line).substr(name.size() + 1)));
+    }
   }
   return {};
 }

@@ -11,11 +11,9 @@
 #include <seccomp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <fstream>
 
 #include "os/netlink.h"
@@ -43,16 +41,6 @@ void remove_arguments(BubblewrapCall& call, const std::string& first, int count)
   const auto place = std::ranges::find(call.argv, first);
   ASSERT_NE(place, call.argv.end());
   call.argv.erase(place, place + count);
-}
-
-Fd listen_at(const std::string& path) {
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  EXPECT_EQ(::listen(socket.get(), 1), 0);
-  return socket;
 }
 
 TEST(Preflight, PassesASealedSandbox) {

@@ -21,8 +21,9 @@ Result<Pty> open_pty(int like) {
   if (::tcgetattr(like, &modes) != 0 || ::tcsetattr(pty.slave.get(), TCSANOW, &modes) != 0) {
     return fail_errno(Reason::Internal, "copy the terminal's modes");
   }
-  if (const auto copied = copy_window_size(like, pty.master.get()); !copied)
+  if (const auto copied = copy_window_size(like, pty.master.get()); !copied) {
     return fail(Result<void>(copied));
+  }
   if (const auto set = os::set_nonblocking(pty.master.get()); !set) return fail(Result<void>(set));
   return pty;
 }

@@ -8,9 +8,11 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <stdexcept>
 
 #include "base/random.h"
@@ -200,6 +202,18 @@ std::string in_child(const std::function<std::string()>& body) {
   ::waitpid(pid, nullptr, 0);
   if (got <= 0) return "the child died";
   return said.substr(0, static_cast<std::size_t>(got) - 1);
+}
+
+Fd listen_at(const std::string& path) {
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.get(), 1) != 0) {
+    throw std::runtime_error("no socket at " + path);
+  }
+  return socket;
 }
 
 Fd open_pty_like_80x24() {

@@ -74,6 +74,9 @@ class Trial {
 // Runs `body` in a child process; what it returns, "" being success.
 std::string in_child(const std::function<std::string()>& body);
 
+// A Unix socket that listens at this path. Throws what goes wrong.
+Fd listen_at(const std::string& path);
+
 // The master of a terminal with 24 lines of 80 columns, to make others alike.
 Fd open_pty_like_80x24();
 

@@ -16,11 +16,6 @@ namespace {
 
 constexpr std::size_t kMaxPasswdBytes = 4 * 1024 * 1024;
 
-bool exists(const std::string& path) {
-  struct stat status{};
-  return ::lstat(path.c_str(), &status) == 0;
-}
-
 std::string caller_variable(const Request& request, std::string_view name) {
   for (const std::string& variable : request.environment) {
     if (variable.size() > name.size() && variable.starts_with(name) && variable[name.size()] == '=') {
@@ -97,8 +92,9 @@ std::expected<void, std::string> plan_mounts(const Request& request, Plan& plan)
     requests.push_back(std::move(*parsed));
   }
   // A policy file is not trusted because it lies there: inside it cannot be changed.
-  if (exists(request.sources.policy_path))
+  if (os::path_exists(request.sources.policy_path)) {
     requests.push_back({request.sources.policy_path, sandbox::Access::ReadOnly});
+  }
   for (const sandbox::MountRequest& mount_request : requests) {
     auto mount = sandbox::open_mount(mount_request, dangers);
     if (!mount) return std::unexpected(mount.error().detail);

@@ -8,6 +8,9 @@
 
 namespace sallyport::session {
 
+// A variable of the warden's environment, with a random value; the pre-flight proves that it stays outside.
+inline constexpr char kCanaryVariable[] = "SALLYPORT_CANARY";
+
 struct Request {
   std::vector<std::string> command;
   std::string working_directory;  // the workspace

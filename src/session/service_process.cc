@@ -35,7 +35,7 @@ Status ServiceProcess::start() {
     spec.argv.insert(spec.argv.end(),
                      {"--uid", std::to_string(become_->uid), "--gid", std::to_string(become_->gid)});
   }
-  spec.descriptors = {{theirs.get(), kControlFd}, {STDERR_FILENO, STDERR_FILENO}};
+  spec.descriptors = {{theirs.get(), os::kControlFd}, {STDERR_FILENO, STDERR_FILENO}};
   spec.working_directory = "/";
   spec.parent_death_signal = SIGKILL;
   auto child = os::spawn(spec);

@@ -10,13 +10,11 @@
 #include <string_view>
 
 #include "os/event_loop.h"
+#include "os/process.h"
 #include "os/spawn.h"
 #include "os/unix_socket.h"
 
 namespace sallyport::session {
-
-// The descriptor on which gate and vault find their control socket.
-inline constexpr int kControlFd = 3;
 
 class ServiceProcess {
  public:
@@ -49,7 +47,6 @@ class ServiceProcess {
   // Kills it for good.
   void stop();
   bool running() const { return child_.has_value(); }
-  pid_t pid() const { return child_ ? child_->pid : -1; }
 
  private:
   void on_readable();

@@ -4,15 +4,11 @@
 
 #include <array>
 
+#include "base/visitor.h"
 #include "wire/sealed.h"
 
 namespace sallyport::session {
 namespace {
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 // What each process may write into the log; anything else in its name would be a forgery.
 bool gate_may_record(audit::Kind kind) {
@@ -157,23 +153,23 @@ void Services::on_credential_loaded(const wire::CredentialLoaded& loaded) {
 void Services::on_gate_packet(const os::Packet& packet) {
   auto message = wire::decode_from_gate(packet.bytes);
   if (!message) return give_up("the gate sent a message that is none");
-  std::visit(Overloaded{[](const wire::Ready&) {},
-                        [this](const wire::AuditAppend& append) {
-                          const bool written =
-                              gate_may_record(append.event.kind) && journal_.append(append.event).has_value();
-                          gate_.send(wire::encode(wire::ToGate(wire::AuditWritten{append.number, written})));
-                        }},
+  std::visit(Visitor{[](const wire::Ready&) {},
+                     [this](const wire::AuditAppend& append) {
+                       const bool written =
+                           gate_may_record(append.event.kind) && journal_.append(append.event).has_value();
+                       gate_.send(wire::encode(wire::ToGate(wire::AuditWritten{append.number, written})));
+                     }},
              *message);
 }
 
 void Services::on_vault_packet(const os::Packet& packet) {
   auto message = wire::decode_from_vault(packet.bytes);
   if (!message) return give_up("the vault sent a message that is none");
-  std::visit(Overloaded{[](const wire::Ready&) {},
-                        [this](const wire::VaultEvent& vault) {
-                          if (vault.event.kind == audit::Kind::Credential) (void)journal_.append(vault.event);
-                        },
-                        [this](const wire::CredentialLoaded& loaded) { on_credential_loaded(loaded); }},
+  std::visit(Visitor{[](const wire::Ready&) {},
+                     [this](const wire::VaultEvent& vault) {
+                       if (vault.event.kind == audit::Kind::Credential) (void)journal_.append(vault.event);
+                     },
+                     [this](const wire::CredentialLoaded& loaded) { on_credential_loaded(loaded); }},
              *message);
 }
 

@@ -1,6 +1,5 @@
 #include "session/session.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -10,6 +9,7 @@
 #include <cstring>
 
 #include "base/random.h"
+#include "base/visitor.h"
 #include "net/certificate.h"
 #include "os/links.h"
 #include "os/nflog.h"
@@ -19,32 +19,15 @@
 namespace sallyport::session {
 namespace {
 
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-
-// The command line puts a random value there when it starts the warden; the pre-flight proves that it stays
-// outside.
-constexpr char kCanaryVariable[] = "SALLYPORT_CANARY";
-
-os::Endpoint endpoint(sa_family_t family, const char* address, std::uint16_t port) {
-  os::Endpoint result;
-  result.family = family;
-  result.port = port;
-  ::inet_pton(family, address, result.address.data());
-  return result;
-}
-
 // Addresses that stand for the whole internet in the pre-flight: documentation ranges, so that a leak
 // disturbs nobody, and the address of every cloud's metadata service.
 std::vector<os::Endpoint> far_addresses(bool with_ipv6) {
   std::vector<os::Endpoint> result = {
-      endpoint(AF_INET, "192.0.2.1", 443),
-      endpoint(AF_INET, "203.0.113.7", 80),
-      endpoint(AF_INET, "169.254.169.254", 80),
+      *os::endpoint_from("192.0.2.1", 443),
+      *os::endpoint_from("203.0.113.7", 80),
+      *os::endpoint_from("169.254.169.254", 80),
   };
-  if (with_ipv6) result.push_back(endpoint(AF_INET6, "2001:db8::1", 443));
+  if (with_ipv6) result.push_back(*os::endpoint_from("2001:db8::1", 443));
   return result;
 }
 
@@ -279,7 +262,7 @@ void Session::on_init_readable() {
 }
 
 void Session::on_init_message(const sandbox::FromInit& message) {
-  std::visit(Overloaded{
+  std::visit(Visitor{
                  [this](const sandbox::Passed& passed) { proceed(on_phase_passed(passed.phase)); },
                  [this](const sandbox::Failed& failed) { on_preflight_failed(failed); },
                  [this](const sandbox::Started&) { callbacks_.on_started(); },
@@ -289,8 +272,8 @@ void Session::on_init_message(const sandbox::FromInit& message) {
              message);
 }
 
-// A message out of order can only come from a workload that took init over: it proves nothing and changes
-// nothing.
+// A message out of order can only come from a workload that took init over: it proves nothing, and ends the
+// session.
 Status Session::on_phase_passed(int phase) {
   if (phase == 1 && phase_ == Phase::Closed) return open_doors();
   if (phase == 2 && phase_ == Phase::Doors) return finish_preflight();
@@ -298,8 +281,9 @@ Status Session::on_phase_passed(int phase) {
 }
 
 void Session::on_preflight_failed(const sandbox::Failed& failed) {
-  if (phase_ != Phase::Closed && phase_ != Phase::Doors)
+  if (phase_ != Phase::Closed && phase_ != Phase::Doors) {
     return fail_session("the sandbox's init answered out of order");
+  }
   fail_session(fmt::format("the pre-flight check '{}' failed, so the command was not started: {}",
                            sandbox::name(failed.check), failed.detail));
 }

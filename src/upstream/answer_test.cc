@@ -238,5 +238,23 @@ TEST(Answer, BodyBytesAreNotCopied) {
   EXPECT_EQ(data->data.data(), rest.data());
 }
 
+// An upstream that got a credential could have it written into the audit log.
+TEST(Answer, QuotesNoByteOfTheUpstreamInAnError) {
+  for (const char* head : {
+           "the-credential 200 OK\n\n",
+           "HTTP/1.1 the-credential\n\n",
+           "HTTP/1.1 200 OK\nthe-credential\n\n",
+           "HTTP/1.1 200 OK\nX: the-credential\x01\n\n",
+           "HTTP/1.1 200 OK\nContent-Length: the-credential\n\n",
+           "HTTP/1.1 200 OK\nTransfer-Encoding: the-credential\n\n",
+           "HTTP/1.1 200 OK\n\nthe-credential",
+       }) {
+    const auto parsed = parse_answer_head(crlf(head));
+    ASSERT_FALSE(parsed) << head;
+    EXPECT_EQ(parsed.error().reason, Reason::UpstreamMalformed) << head;
+    EXPECT_EQ(parsed.error().detail.find("credential"), std::string::npos) << parsed.error().detail;
+  }
+}
+
 }  // namespace
 }  // namespace sallyport::upstream

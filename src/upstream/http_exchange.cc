@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "policy/decide.h"
 
 namespace sallyport::upstream {
@@ -22,10 +23,7 @@ constexpr std::size_t kChunkFramingBytes = 16;
 // is not ours any more.
 bool may_travel(const Header& header) {
   const bool known = std::ranges::find(kForwardedHeaders, header.name) != std::end(kForwardedHeaders);
-  return known && std::ranges::all_of(header.value, [](char c) {
-           const auto byte = static_cast<unsigned char>(c);
-           return c == '\t' || (byte >= 0x20 && byte != 0x7f);
-         });
+  return known && std::ranges::all_of(header.value, is_field_value_char);
 }
 
 }  // namespace

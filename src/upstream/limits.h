@@ -1,5 +1,4 @@
-// How long an upstream may take, and how much of it is kept. docs/operations.md holds the same table in
-// words.
+// How long an upstream may take, and how much of it is kept. docs/git-protocol.md repeats the timeouts.
 #pragma once
 
 #include <chrono>

@@ -167,14 +167,16 @@ class VaultClient final : public Client {
   }
 
   Result<std::unique_ptr<Lane>> new_lane() {
-    if (core_->lanes >= kMaxLanes)
+    if (core_->lanes >= kMaxLanes) {
       return fail(Reason::Overloaded, "too many requests need the vault at once");
+    }
     auto pair = os::socket_pair(os::SocketKind::Stream);
     if (!pair) return unavailable(std::move(pair.error().detail));
     std::vector<Fd> fds;
     fds.push_back(std::move(pair->second));
-    if (auto sent = core_->channel->send(std::string(kLaneHello), std::move(fds)); !sent)
+    if (auto sent = core_->channel->send(std::string(kLaneHello), std::move(fds)); !sent) {
       return unavailable(std::move(sent.error().detail));
+    }
     ++core_->lanes;
     return std::make_unique<Lane>(core_, std::make_unique<Frames>(net::make_socket_stream(
                                              worker_, std::move(pair->first), net::Peer::Vault)));

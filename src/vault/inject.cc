@@ -24,7 +24,7 @@ Result<Secret> basic_authorization(policy::HostKind kind, const Secret& token) {
   auto line = Secret::with_capacity(kField.size() + (size + 2) / 3 * 4);
   if (!line) return fail(std::move(line));
   bool fits = line->append(kField);
-  // RFC 4648, 4. base::base64() would leave the token in a std::string.
+  // RFC 4648, 4, straight into the Secret: a std::string would leave the token in memory.
   for (std::size_t i = 0; i < size; i += 3) {
     const std::size_t count = std::min<std::size_t>(3, size - i);
     std::uint32_t group = 0;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/text.h"
+#include "vault/base64_test.h"
 
 namespace sallyport::vault {
 namespace {

@@ -16,8 +16,9 @@ Result<policy::GitRoute> read_route(const RequestHead& head, const policy::Grant
   if (!host || host->str() != head.host) return refused("the host is not a canonical name");
   auto route = policy::parse_git_route(*host, grant.kind_of(*host), head.method, head.target);
   if (!route) return refused("not a git request: " + std::string(code(route.error().reason)));
-  if (route->method() != head.method || route->target() != head.target)
+  if (route->method() != head.method || route->target() != head.target) {
     return refused("the target is not canonical");
+  }
   return route;
 }
 
@@ -27,12 +28,14 @@ Result<Judged> judge(const RequestHead& head, std::string_view session, const po
   if (head.session != session) return refused("another session");
   auto route = read_route(head, grant);
   if (!route) return fail(std::move(route));
-  if (route->endpoint == policy::GitEndpoint::Advertisement && head.body != upstream::BodyKind::None)
+  if (route->endpoint == policy::GitEndpoint::Advertisement && head.body != upstream::BodyKind::None) {
     return refused("an advertisement with a body");
+  }
 
   const policy::Decision decision = policy::decide(grant, policy::UseGit{*route, head.port});
-  if (!decision.allowed() || !decision.rule)
+  if (!decision.allowed() || !decision.rule) {
     return refused("the grant does not allow it: " + std::string(code(decision.reason)));
+  }
   if (*decision.rule != head.rule) return refused("another rule decides");
   const std::string& credential = grant.git.at(*decision.rule).credential;
   if (credential.empty()) return refused("the rule names no credential");

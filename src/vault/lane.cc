@@ -48,14 +48,11 @@ bool is_payload_size(FrameType type, std::uint32_t bytes) {
 // RFC 9110, 5.5: field-content, without the white space around it that a parser would have to drop.
 bool is_field_value(std::string_view value) {
   if (trimmed(value).size() != value.size()) return false;
-  return std::ranges::all_of(value, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return c == '\t' || (byte >= 0x20 && byte != 0x7f);
-  });
+  return std::ranges::all_of(value, is_field_value_char);
 }
 
-bool is_visible(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
+bool is_visible_word(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, is_visible);
 }
 
 bool is_final_status(int status) {
@@ -96,12 +93,14 @@ Status check_request_headers(std::span<const upstream::Header> headers) {
 }
 
 Status check_texts(const RequestHead& head) {
-  if (!is_visible(head.session) || !is_visible(head.request_id)) return refused("no session or request id");
+  if (!is_visible_word(head.session) || !is_visible_word(head.request_id))
+    return refused("no session or request id");
   if (!is_token(head.method)) return refused("a method that is no token");
-  if (!is_visible(head.host)) return refused("a host with a forbidden byte");
-  if (!is_visible(head.target)) return refused("a target with a forbidden byte");
-  if (head.body != upstream::BodyKind::Declared && head.body_bytes != 0)
+  if (!is_visible_word(head.host)) return refused("a host with a forbidden byte");
+  if (!is_visible_word(head.target)) return refused("a target with a forbidden byte");
+  if (head.body != upstream::BodyKind::Declared && head.body_bytes != 0) {
     return refused("a length for a body that declares none");
+  }
   return check_request_headers(head.headers);
 }
 
@@ -170,10 +169,12 @@ Result<std::string> encode(const upstream::AnswerHead& head) {
   std::vector<upstream::Header> kept;
   for (const upstream::Header& header : head.headers) {
     if (!contains(kForwardedAnswerHeaders, header.name)) continue;
-    if (header.value.size() > kMaxHeaderValueBytes || kept.size() == kMaxAnswerHeaders)
+    if (header.value.size() > kMaxHeaderValueBytes || kept.size() == kMaxAnswerHeaders) {
       return fail(Reason::UpstreamMalformed, "the answer's head is too large");
-    if (!is_field_value(header.value))
+    }
+    if (!is_field_value(header.value)) {
       return fail(Reason::UpstreamMalformed, "an answer's header with a forbidden byte");
+    }
     kept.push_back(header);
   }
   wire::Writer out;
@@ -181,8 +182,9 @@ Result<std::string> encode(const upstream::AnswerHead& head) {
   put_headers(out, kept);
   out.u8(head.body_bytes ? 1 : 0).u64(head.body_bytes.value_or(0));
   std::string payload = out.take();
-  if (payload.size() > kMaxPayloadBytes)
+  if (payload.size() > kMaxPayloadBytes) {
     return fail(Reason::UpstreamMalformed, "the answer's head is too large");
+  }
   return payload;
 }
 
@@ -197,8 +199,9 @@ Result<upstream::AnswerHead> decode_answer_head(std::string_view payload) {
   if (!declared && body_bytes != 0) in.refuse();
   if (!in.finished() || !is_final_status(head.status)) return bad_vault("a malformed answer head");
   for (const upstream::Header& header : head.headers) {
-    if (!contains(kForwardedAnswerHeaders, header.name) || !is_field_value(header.value))
+    if (!contains(kForwardedAnswerHeaders, header.name) || !is_field_value(header.value)) {
       return bad_vault("a header that no vault sends");
+    }
   }
   return head;
 }

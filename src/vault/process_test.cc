@@ -5,9 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "net/packet_channel.h"
 #include "os/spawn.h"
+#include "vault/base64_test.h"
 #include "vault/client.h"
 #include "vault/service_fixture.h"
 #include "vault/tls_server_fixture.h"

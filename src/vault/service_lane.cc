@@ -8,7 +8,7 @@ namespace sallyport::vault {
 namespace {
 
 // What is read at once, in either direction. Lives only while bytes are moved.
-constexpr std::size_t kPieceBytes = 32 * 1024;
+constexpr std::size_t kPieceBytes = kMaxPayloadBytes;
 
 audit::Event event_of(audit::Kind kind, const RequestHead& head, const policy::Grant& grant) {
   audit::Event event;
@@ -32,8 +32,9 @@ audit::Event event_of(audit::Kind kind, const RequestHead& head, const policy::G
 Result<std::shared_ptr<const Secret>> Service::State::line_for(const std::string& credential,
                                                                policy::HostKind kind) {
   const auto held = credentials.find(credential);
-  if (held == credentials.end())
+  if (held == credentials.end()) {
     return fail(Reason::CredentialUnavailable, "credential '" + credential + "' is not loaded");
+  }
   std::shared_ptr<const Secret>& line = held->second.lines[kind];
   if (line == nullptr) {
     auto made = basic_authorization(kind, held->second.token);
@@ -63,8 +64,11 @@ ServedLane::ServedLane(std::shared_ptr<Service::State> state, std::unique_ptr<ne
 net::Task<> ServedLane::serve() {
   for (;;) {
     auto next = co_await read_frame();
-    if (!next) co_await refuse(std::move(next).error());
-    if (!next || *next == Next::Stop) break;
+    if (!next) {
+      co_await refuse(std::move(next).error());
+      break;
+    }
+    if (*next == Next::Stop) break;
   }
   if (exchange_ != nullptr) exchange_->abort();
   // Whoever writes the answer may be waiting for a gate that does not read.

@@ -26,7 +26,7 @@ struct Service::State {
   std::map<std::string, Held> credentials;
   std::size_t lanes = 0;
 
-  net::Clock::time_point alarm_minute{};
+  net::Clock::time_point alarm_minute;
   int alarms = 0;
 
   // CredentialUnavailable when it is not loaded.

@@ -3,7 +3,7 @@
 
 #include "vault/service.h"
 
-#include "base/text.h"
+#include "vault/base64_test.h"
 #include "vault/service_fixture.h"
 
 namespace sallyport::vault {

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "upstream/connector.h"
+#include "vault/base64_test.h"
 #include "vault/frames.h"
 #include "vault/service_fixture.h"
 #include "vault/tls_server_fixture.h"

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/text.h"
+
 namespace sallyport::vault {
 namespace {
 
@@ -32,8 +34,9 @@ Status fill(int file, Secret& secret) {
 Result<Secret> read_credential(const Fd& file) {
   // Not fstat(): glibc's asks by an empty name, and confinement knows no names of files any more.
   struct stat about{};
-  if (::syscall(SYS_fstat, file.get(), &about) != 0)
+  if (::syscall(SYS_fstat, file.get(), &about) != 0) {
     return fail_errno(Reason::CredentialUnavailable, "fstat of the credential file");
+  }
   if (!S_ISREG(about.st_mode)) return unavailable("the credential's source is not a regular file");
 
   // Room for the newline and for one byte more, which tells that the file is too long.
@@ -44,10 +47,11 @@ Result<Secret> read_credential(const Fd& file) {
   if (secret->expose().ends_with('\n')) secret->truncate(secret->expose().size() - 1);
   const std::string_view token = secret->expose();
   if (token.empty()) return unavailable("the credential file is empty");
-  if (token.find('\n') != std::string_view::npos)
+  if (token.find('\n') != std::string_view::npos) {
     return unavailable("the credential file holds more than one line");
+  }
   if (token.size() > kMaxCredentialBytes) return unavailable("the credential is longer than 4096 bytes");
-  if (!std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7f; })) {
+  if (!std::ranges::all_of(token, is_visible)) {
     return unavailable(
         "the credential holds a character that is not printable ASCII (a space, a carriage return?)");
   }

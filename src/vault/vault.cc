@@ -18,8 +18,9 @@ namespace {
 
 Result<wire::ToVault> read_message(const os::Packet& packet) {
   auto message = wire::decode_to_vault(packet.bytes);
-  if (message && wire::descriptor_count(*message) != packet.fds.size())
+  if (message && wire::descriptor_count(*message) != packet.fds.size()) {
     return fail(Reason::Internal, "control message: another number of descriptors");
+  }
   return message;
 }
 
@@ -68,8 +69,9 @@ class ServingVault final : public Vault {
   Status send(const wire::FromVault& message) { return warden_->send(wire::encode(message), {}); }
 
   Status obey(const wire::ToVault& message, std::vector<Fd> fds) {
-    if (const auto* credential = std::get_if<wire::VaultCredential>(&message))
+    if (const auto* credential = std::get_if<wire::VaultCredential>(&message)) {
       return send(wire::CredentialLoaded{credential->name, load(*credential, fds)});
+    }
     if (std::holds_alternative<wire::VaultGate>(message)) {
       service_->use_gate(std::move(fds.front()));
       return {};

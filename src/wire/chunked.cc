@@ -6,20 +6,6 @@
 #include "base/text.h"
 
 namespace sallyport::wire {
-namespace {
-
-unsigned hex_value(char c) {
-  if (is_digit(c)) return static_cast<unsigned>(c - '0');
-  return static_cast<unsigned>(to_lower(c) - 'a') + 10U;
-}
-
-// RFC 9110, 5.5: visible characters, space, tab, and obs-text.
-bool is_field_value_char(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return c == '\t' || (byte >= 0x20 && byte != 0x7f);
-}
-
-}  // namespace
 
 Result<ChunkedDecoder::Step> ChunkedDecoder::decode(std::string_view in) {
   Step step;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/visitor.h"
 #include "os/unix_socket.h"
 #include "wire/codec.h"
 #include "wire/event_codec.h"
@@ -15,11 +16,6 @@ constexpr std::size_t kMaxSessionBytes = 64;     // 128 bits in hex, and room fo
 constexpr std::size_t kMaxProbeBytes = 256;      // a nonce with a word before it
 constexpr std::size_t kMaxCredentialName = 256;  // as in a grant
 constexpr std::size_t kMaxProblemBytes = 4096;
-
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
 
 // The second byte of a packet. Each message has its own, whoever sends it, so that a packet that reached the
 // wrong process is never read as something else.
@@ -52,8 +48,9 @@ struct Opened {
 
 Result<Opened> open_packet(std::string_view bytes) {
   if (bytes.size() < 2) return fail(Reason::Internal, "control message: too short");
-  if (static_cast<std::uint8_t>(bytes[0]) != kVersion)
+  if (static_cast<std::uint8_t>(bytes[0]) != kVersion) {
     return fail(Reason::Internal, "control message: unknown version");
+  }
   return Opened{static_cast<Type>(static_cast<std::uint8_t>(bytes[1])), Reader(bytes.substr(2))};
 }
 
@@ -134,7 +131,7 @@ std::string encode_doors(const GateDoors& message) {
 }  // namespace
 
 std::size_t descriptor_count(const ToGate& message) {
-  return std::visit(Overloaded{
+  return std::visit(Visitor{
                         [](const GateStart&) -> std::size_t { return 1; },
                         [](const GateDoors& m) { return m.doors.size(); },
                         [](const GatePacketLog&) -> std::size_t { return 1; },
@@ -150,7 +147,7 @@ std::size_t descriptor_count(const FromGate& /*message*/) {
 }
 
 std::size_t descriptor_count(const ToVault& message) {
-  return std::visit(Overloaded{
+  return std::visit(Visitor{
                         [](const VaultStart&) -> std::size_t { return 1; },
                         [](const VaultGate&) -> std::size_t { return 1; },
                         [](const VaultCredential& m) -> std::size_t { return m.problem.empty() ? 1 : 0; },
@@ -164,7 +161,7 @@ std::size_t descriptor_count(const FromVault& /*message*/) {
 
 std::string encode(const ToGate& message) {
   return std::visit(
-      Overloaded{
+      Visitor{
           [](const GateStart& m) {
             return begin(Type::GateStart)
                 .string(m.session)
@@ -186,7 +183,7 @@ std::string encode(const ToGate& message) {
 }
 
 std::string encode(const FromGate& message) {
-  return std::visit(Overloaded{
+  return std::visit(Visitor{
                         [](const Ready&) { return begin(Type::Ready).take(); },
                         [](const AuditAppend& m) {
                           Writer out = begin(Type::AuditAppend);
@@ -199,7 +196,7 @@ std::string encode(const FromGate& message) {
 }
 
 std::string encode(const ToVault& message) {
-  return std::visit(Overloaded{
+  return std::visit(Visitor{
                         [](const VaultStart& m) { return begin(Type::VaultStart).string(m.session).take(); },
                         [](const VaultGate&) { return begin(Type::VaultGate).take(); },
                         [](const VaultCredential& m) {
@@ -210,7 +207,7 @@ std::string encode(const ToVault& message) {
 }
 
 std::string encode(const FromVault& message) {
-  return std::visit(Overloaded{
+  return std::visit(Visitor{
                         [](const Ready&) { return begin(Type::Ready).take(); },
                         [](const VaultEvent& m) {
                           Writer out = begin(Type::VaultEvent);

@@ -17,11 +17,12 @@ constexpr int kAllSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRI
 Result<Fd> to_memfd(std::string_view bytes) {
   Fd memfd(::memfd_create("sallyport", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memfd) return fail_errno(Reason::Internal, "memfd_create");
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(memfd.get(), bytes.data(), bytes.size());
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t written =
+        ::pwrite(memfd.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return fail_errno(Reason::Internal, "write to a memfd");
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+    done += static_cast<std::size_t>(written);
   }
   if (::fcntl(memfd.get(), F_ADD_SEALS, kAllSeals) != 0) return fail_errno(Reason::Internal, "seal a memfd");
   return memfd;

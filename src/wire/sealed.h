@@ -11,7 +11,7 @@
 
 namespace sallyport::wire {
 
-// A memfd that holds `bytes`, sealed against every change.
+// A memfd that holds `bytes`, sealed against every change, with its offset at their beginning.
 Result<Fd> to_memfd(std::string_view bytes);
 
 // Refuses a descriptor that is no fully sealed memfd, or that holds more than `max_bytes`. It asks for the

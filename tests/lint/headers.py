@@ -33,7 +33,7 @@ def flags_of_rooms(build):
                 skip = True
             else:
                 kept.append(word)
-        flags[file.parent.name] = kept
+        flags[file.parent.name] = [*kept, '-DSALLYPORT_SOURCE_DIR=""']  # as tests have it
     return flags
 
 
