@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -27,8 +28,13 @@ Result<std::string> working_directory() {
   const std::filesystem::path real = std::filesystem::current_path(error);
   if (error) return fail(Reason::Internal, "the working directory: " + error.message());
   const std::string spelled = variable("PWD");
-  if (spelled.starts_with('/') && std::filesystem::equivalent(spelled, real, error) && !error) {
-    return std::filesystem::path(spelled).lexically_normal().string();
+  // POSIX: a PWD with "." or ".." in it does not count; through a link they would lead elsewhere.
+  const auto is_dotted = [](const std::filesystem::path& part) { return part == "." || part == ".."; };
+  const bool plain = std::ranges::none_of(std::filesystem::path(spelled), is_dotted);
+  if (plain && spelled.starts_with('/') && std::filesystem::equivalent(spelled, real, error) && !error) {
+    std::string normal = std::filesystem::path(spelled).lexically_normal().string();
+    if (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();
+    return normal;
   }
   return real.string();
 }

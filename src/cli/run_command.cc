@@ -51,7 +51,7 @@ class Run {
  private:
   void on_signal(int number) {
     if (number == SIGWINCH) return terminal_.window_changed();
-    if (number == SIGCONT) return;          // on_stopped() goes on by itself
+    if (number == SIGCONT) return terminal_.resume();
     if (!started_) early_signal_ = number;  // if the warden ends everything, this is why
     (void)warden_.signal(number);
   }

@@ -59,14 +59,23 @@ void TerminalBridge::close_sandbox_side() {
 
 Status TerminalBridge::start() {
   if (!pty_) return {};
-  if (terminal_in_ >= 0 && !raw_mode_) {
+  loop_.watch(pty_->master.get(), POLLIN, [this](short) { copy_output(); });
+  watching_ = true;
+  return take_terminal();
+}
+
+// Only the foreground's processes may read the terminal or change its modes; the others are stopped for
+// trying.
+Status TerminalBridge::take_terminal() {
+  if (terminal_in_ < 0 || !sandbox::in_foreground(terminal_in_)) return {};
+  if (raw_mode_) {
+    raw_mode_->resume();
+  } else {
     auto raw_mode = sandbox::RawMode::enter(terminal_in_);
     if (!raw_mode) return fail(std::move(raw_mode));
     raw_mode_.emplace(std::move(*raw_mode));
   }
-  if (terminal_in_ >= 0) loop_.watch(terminal_in_, POLLIN, [this](short) { copy_input(); });
-  loop_.watch(pty_->master.get(), POLLIN, [this](short) { copy_output(); });
-  watching_ = true;
+  loop_.watch(terminal_in_, POLLIN, [this](short) { copy_input(); });
   return {};
 }
 
@@ -92,11 +101,13 @@ void TerminalBridge::window_changed() {
 }
 
 void TerminalBridge::suspend() {
+  if (terminal_in_ >= 0 && watching_) loop_.unwatch(terminal_in_);
   if (raw_mode_) raw_mode_->suspend();
 }
 
 void TerminalBridge::resume() {
-  if (raw_mode_) raw_mode_->resume();
+  if (!watching_) return;
+  (void)take_terminal();
   window_changed();
 }
 

@@ -29,16 +29,18 @@ class TerminalBridge {
   // Our copy of the sandbox's side; once the sandbox has its own.
   void close_sandbox_side();
 
-  // Raw mode, and bytes both ways.
+  // Raw mode, and bytes both ways. In the background nothing is read, and the terminal's modes are left
+  // alone, until resume() finds us in the foreground.
   Status start();
   void window_changed();
-  // Around a stop of ourselves.
+  // Around a stop of ourselves; resume() also when we were brought to the foreground.
   void suspend();
   void resume();
   // What the sandbox still had to say, and the terminal as it was.
   void finish();
 
  private:
+  Status take_terminal();
   void copy_input();
   void copy_output();
 

@@ -46,6 +46,7 @@ struct HostEntry {
 struct OperatorConfig {
   std::map<std::string, CredentialSource> credentials;
   std::map<policy::HostName, HostEntry> hosts;
+  policy::Timeouts timeouts;
 };
 
 // sallyport.toml: rules by name only.

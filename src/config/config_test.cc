@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -63,6 +64,24 @@ TEST(OperatorConfig, HasEverythingThatTheFileSays) {
   const HostEntry& git = config.hosts.at(host("git.example.com"));
   EXPECT_TRUE(git.upstream.allow_private);
   EXPECT_EQ(git.credential, "");
+}
+
+TEST(OperatorConfig, ChangesTheTimeoutsThatItNames) {
+  const auto config = parse_operator_config(
+      "version = 1\n[timeouts]\nconnect = \"1ms\"\nrequest_head = \"86400000ms\"\nfirst_byte = \"20s\"\n"
+      "idle = \"1440min\"\n",
+      "config.toml");
+  ASSERT_TRUE(config) << joined(config.error());
+  policy::Timeouts wanted;
+  wanted.connect = policy::kMinTimeout;
+  wanted.request_head = policy::kMaxTimeout;
+  wanted.first_byte = std::chrono::seconds(20);
+  wanted.idle = std::chrono::hours(24);
+  EXPECT_EQ(config->timeouts, wanted);
+  const auto grant = make_grant({}, {}, *config);
+  ASSERT_TRUE(grant);
+  EXPECT_EQ(grant->timeouts, wanted);
+  EXPECT_EQ(example_operator_config().timeouts, policy::Timeouts{});
 }
 
 TEST(OperatorConfig, WithoutAHomeFolderHasNoTilde) {

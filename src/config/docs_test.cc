@@ -138,6 +138,16 @@ TEST(PolicyPage, HasATableOfKindsThatHolds) {
   }
 }
 
+TEST(PolicyPage, HasATableOfTimeoutsWithTheirDefaults) {
+  const auto rows = table(page(), "| timeout | default |");
+  EXPECT_EQ(rows.size(), 5U);
+  std::string file = "version = 1\n[timeouts]\n";
+  for (const auto& row : rows) file += row.at(0) + " = \"" + row.at(1) + "\"\n";
+  const auto config = parse_operator_config(file, "config.toml", "/home/me");
+  ASSERT_TRUE(config) << joined(config.error());
+  EXPECT_EQ(config->timeouts, policy::Timeouts{});
+}
+
 TEST(PolicyPage, NamesCodesThatExist) {
   const auto rows = table(page(), "| code of the refusal");
   EXPECT_EQ(rows.size(), 5U);

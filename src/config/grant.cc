@@ -40,6 +40,7 @@ std::expected<policy::Grant, Problems> make_grant(const PolicyFile& policy,
                                                   const OperatorConfig& config) {
   Problems problems;
   policy::Grant grant;
+  grant.timeouts = config.timeouts;
   std::vector<Place> option_places;
   for (const policy::GitRule& rule : options) {
     option_places.push_back({rule.source.file});

@@ -2,8 +2,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/fd.h"
@@ -196,6 +200,43 @@ void read_host(const Reader& reader, const Entry& entry) {
   reader.config.hosts.emplace(*host, std::move(result));
 }
 
+// "10s": a whole number of milliseconds, seconds or minutes, within what a timeout may be.
+std::optional<std::chrono::milliseconds> parse_timeout(std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string_view unit = text.substr(digits);
+  std::chrono::milliseconds one{0};
+  if (unit == "ms") one = std::chrono::milliseconds(1);
+  if (unit == "s") one = std::chrono::seconds(1);
+  if (unit == "min") one = std::chrono::minutes(1);
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + digits, number);
+  if (one.count() == 0 || error != std::errc() || text.starts_with('0')) return std::nullopt;
+  const std::chrono::milliseconds timeout = number * one;
+  if (timeout < policy::kMinTimeout || timeout > policy::kMaxTimeout) return std::nullopt;
+  return timeout;
+}
+
+void read_timeouts(const Reader& reader, const Value& table) {
+  TableReader timeouts(table, "[timeouts]", reader.problems);
+  policy::Timeouts& result = reader.config.timeouts;
+  const auto read = [&](const char* key, std::chrono::milliseconds& into) {
+    const Value* value = timeouts.find(key, Kind::String);
+    if (value == nullptr) return;
+    if (const auto timeout = parse_timeout(value->text)) {
+      into = *timeout;
+      return;
+    }
+    reader.problems.push_back({value->place, std::string(key) + " cannot be " + shown(value->text),
+                               R"(write a whole number and its unit, from "1ms" to "1440min", like "10s")"});
+  };
+  read("connect", result.connect);
+  read("tls", result.tls);
+  read("request_head", result.request_head);
+  read("first_byte", result.first_byte);
+  read("idle", result.idle);
+  timeouts.finish();
+}
+
 }  // namespace
 
 std::string home_folder() {
@@ -220,6 +261,7 @@ std::expected<OperatorConfig, Problems> parse_operator_config(std::string_view t
   if (const Value* hosts = root.find("host", Kind::Table)) {
     for (const Entry& entry : hosts->entries) read_host(reader, entry);
   }
+  if (const Value* timeouts = root.find("timeouts", Kind::Table)) read_timeouts(reader, *timeouts);
   for (const std::string_view later : {"limits", "ceiling"}) root.refuse_for_now(later);
   for (const std::string_view rule : {"git", "allow", "deny", "api", "tcp"}) {
     root.refuse(rule, "rules do not stand in the operator's file", "move this table to the policy file");

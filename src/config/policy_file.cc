@@ -112,6 +112,7 @@ std::expected<PolicyFile, Problems> parse_policy(std::string_view text, const st
   for (const std::string_view later : {"allow", "deny", "api", "tcp", "limits"}) root.refuse_for_now(later);
   root.refuse("credential", "a policy names credentials and never defines them",
               "move this table to the operator's file");
+  root.refuse("timeouts", "timeouts stand in the operator's file", "move this table there");
   root.refuse("host", "hosts are described in the operator's file", "move this table there");
   root.finish();
   if (!problems.empty()) {

@@ -147,7 +147,7 @@ net::Task<> Front::serve_tls(Fd connection, os::Endpoint destination) {
 }
 
 net::Task<> Front::serve_requests(net::Stream& stream, git::ClientSide client) {
-  http::Connection connection(stream, client.port);
+  http::Connection connection(stream, client.port, session_.git.grant.timeouts.request_head);
   while (true) {
     auto head = co_await connection.next_request();
     if (!head) {
@@ -177,7 +177,7 @@ Error Front::refusal_in_clear(const http::RequestHead& head, const os::Endpoint&
 
 net::Task<> Front::serve_plain_http(Fd connection_fd, os::Endpoint destination) {
   auto stream = net::make_socket_stream(session_.worker, std::move(connection_fd), net::Peer::Client);
-  http::Connection connection(*stream, kHttpPort);
+  http::Connection connection(*stream, kHttpPort, session_.git.grant.timeouts.request_head);
   auto head = co_await connection.next_request();
   if (head && !*head) co_return;  // it came and went without a word
 

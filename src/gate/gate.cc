@@ -64,7 +64,7 @@ struct Gate::Parts {
         foundation(std::move(made)),
         channel(net::PacketChannel::make(worker, std::move(control))),
         recorder(worker, *channel),
-        vault(vault::Client::make(worker, session)),
+        vault(vault::Client::make(worker, session, grant->timeouts)),
         direct(*foundation.connector),
         git{*grant, recorder, *vault, direct},
         addresses(*grant),

@@ -98,7 +98,7 @@ Serving::Serving(const Context& context, const ClientSide& client, http::Connect
 }
 
 net::Task<Fate> Serving::run() {
-  connection_.limit_body_idle(kClientIdle);
+  connection_.limit_body_idle(context_.grant.timeouts.idle);
   if (auto readable = read_head(); !readable) co_return co_await refuse(std::move(readable).error());
 
   const policy::Decision decision = policy::decide(context_.grant, policy::UseGit{*route_, client_.port});
@@ -239,7 +239,8 @@ net::Task<Fate> Serving::carry() {
   } else if (auto told = co_await connection_.send_continue(); !told) {
     outcome.error = std::move(told).error();
   } else {
-    outcome = co_await transfer(connection_, **exchange, *route_, std::move(prefix_));
+    outcome =
+        co_await transfer(connection_, **exchange, *route_, std::move(prefix_), context_.grant.timeouts.idle);
     exchange->reset();
   }
   note_end(outcome);

@@ -7,11 +7,9 @@
 
 namespace sallyport::git {
 
-// Without a byte moving: git counts objects and waits for disks, so it gets longer than other clients.
-inline constexpr std::chrono::seconds kClientIdle{600};
-// While the answer flows the silence may be the upstream's, whose own limit is kClientIdle: a little longer
-// here, so that the one at fault is named.
-inline constexpr std::chrono::seconds kAnswerIdle{660};
+// While the answer flows the silence may be the upstream's: the client gets this much more than
+// Timeouts::idle, so that the one at fault is named.
+inline constexpr std::chrono::seconds kAnswerGrace{60};
 // How much of a refused body is read so that git still reads the reason; beyond it the connection closes.
 inline constexpr std::uint64_t kMaxDrainBytes = std::uint64_t{64} * 1024 * 1024;
 // One read and one write of a transfer; two such buffers a request.

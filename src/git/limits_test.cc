@@ -14,6 +14,7 @@
 #include "git/pktline.h"
 #include "git/push.h"
 #include "http/limits.h"
+#include "policy/grant.h"
 #include "upstream/exchange.h"
 
 namespace sallyport::git {
@@ -55,11 +56,21 @@ TEST(GitProtocolDocument, HasEveryTimeout) {
   const auto seconds = [](std::string_view name, std::chrono::seconds value) {
     return row(name, static_cast<std::uint64_t>(value.count()));
   };
-  EXPECT_THAT(text, HasSubstr(seconds("request head", http::kHeadTimeout)));
+  const auto whole = [](std::chrono::milliseconds value) {
+    return std::chrono::duration_cast<std::chrono::seconds>(value);
+  };
+  const policy::Timeouts limits;
+  EXPECT_THAT(text, HasSubstr(seconds("request head", whole(limits.request_head))));
   EXPECT_THAT(text, HasSubstr(seconds("between two requests", http::kKeepAliveIdle)));
-  EXPECT_THAT(text, HasSubstr(seconds("body of a git request, without a byte moving", kClientIdle)));
-  EXPECT_THAT(text, HasSubstr(seconds("answer to git, without a byte moving", kAnswerIdle)));
+  EXPECT_THAT(text, HasSubstr(seconds("body of a git request, without a byte moving", whole(limits.idle))));
+  EXPECT_THAT(text,
+              HasSubstr(seconds("answer to git, without a byte moving", whole(limits.idle) + kAnswerGrace)));
   EXPECT_THAT(text, HasSubstr(seconds("closing: the rest of what the client sends", http::kLingerTimeout)));
+  EXPECT_THAT(text, HasSubstr(seconds("the upstream's TCP connection", whole(limits.connect))));
+  EXPECT_THAT(text, HasSubstr(seconds("the upstream's TLS handshake", whole(limits.tls))));
+  EXPECT_THAT(text, HasSubstr(seconds("the upstream's first byte, from the request's last",
+                                      whole(limits.first_byte))));
+  EXPECT_THAT(text, HasSubstr(seconds("the upstream, without a byte moving", whole(limits.idle))));
 }
 
 TEST(GitProtocolDocument, HasTheStatusOfEveryReasonThatItNames) {

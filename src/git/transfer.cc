@@ -41,10 +41,11 @@ std::string answer_type(const policy::GitRoute& route) {
 class Transfer {
  public:
   Transfer(http::Connection& connection, upstream::Exchange& exchange, const policy::GitRoute& route,
-           const asio::any_io_executor& executor)
+           net::Clock::duration upstream_idle, const asio::any_io_executor& executor)
       : connection_(connection),
         exchange_(exchange),
         route_(route),
+        upstream_idle_(upstream_idle),
         change_(executor, net::Clock::time_point::max()) {}
 
   net::Task<> move_body(std::string prefix);
@@ -67,6 +68,7 @@ class Transfer {
   http::Connection& connection_;
   upstream::Exchange& exchange_;
   const policy::GitRoute& route_;
+  net::Clock::duration upstream_idle_;
   asio::steady_timer change_;  // never expires; cancelled when body_ has changed
   Body body_ = Body::Waiting;
   bool answer_decided_ = false;   // nothing more is to be sent
@@ -154,7 +156,7 @@ net::Task<Status> Transfer::relay(upstream::AnswerHead head) {
     filter.emplace(route_.service);
     length.reset();
   }
-  connection_.limit_body_idle(kAnswerIdle);
+  connection_.limit_body_idle(upstream_idle_ + kAnswerGrace);
   Status status = co_await connection_.begin_response(head.status, std::move(fields), length);
   if (status) status = co_await relay_body(std::move(filter), length);
   if (status) {
@@ -207,9 +209,10 @@ std::unexpected<Error> upstream_said(Reason reason, const upstream::AnswerHead& 
 }  // namespace
 
 net::Task<Outcome> transfer(http::Connection& connection, upstream::Exchange& exchange,
-                            const policy::GitRoute& route, std::string prefix) {
+                            const policy::GitRoute& route, std::string prefix,
+                            net::Clock::duration upstream_idle) {
   const auto executor = co_await asio::this_coro::executor;
-  Transfer both(connection, exchange, route, executor);
+  Transfer both(connection, exchange, route, upstream_idle, executor);
   auto group = asio::experimental::make_parallel_group(
       asio::co_spawn(executor, both.move_body(std::move(prefix)), asio::deferred),
       asio::co_spawn(executor, both.move_answer(), asio::deferred));

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "git/gateway_session.h"
+#include "git/limits.h"
 
 namespace sallyport::git {
 namespace {
@@ -238,6 +239,21 @@ TEST(Gateway, RefusesAMalformedChunkInTheMiddleOfABody) {
   EXPECT_FALSE(session.vault_script.body_ended);
   EXPECT_EQ(session.fates, std::vector{Fate::Close});
   expect_begin_and_end(session.recorder.events, Reason::BadRequest);
+}
+
+TEST(GitTransfer, GivesAClientMoreTimeForAnAnswerThanTheUpstreamHas) {
+  Session session({info_refs("/acme/widget", "upload-pack")});
+  session.grant.timeouts.idle = std::chrono::milliseconds(5);
+  answer_with(session.vault_script, "upload-pack-advertisement", {"0000"});
+  session.run();
+  EXPECT_EQ(session.stream.idle_limit, std::chrono::milliseconds(5) + kAnswerGrace);
+}
+
+TEST(GitTransfer, LimitsTheSilenceOfARefusedRequestToo) {
+  Session session({get("/acme/widget/settings")});
+  session.grant.timeouts.idle = std::chrono::milliseconds(5);
+  session.run();
+  EXPECT_EQ(session.stream.idle_limit, std::chrono::milliseconds(5));
 }
 
 }  // namespace

@@ -29,8 +29,11 @@ bool is_clean(std::string_view text) {
 
 }  // namespace
 
-Connection::Connection(net::Stream& stream, std::uint16_t default_port)
-    : stream_(stream), default_port_(default_port), chunks_(wire::ChunkedDecoder::Message::Request) {}
+Connection::Connection(net::Stream& stream, std::uint16_t default_port, net::Clock::duration head_limit)
+    : stream_(stream),
+      default_port_(default_port),
+      head_limit_(head_limit),
+      chunks_(wire::ChunkedDecoder::Message::Request) {}
 
 // ---- input ----
 
@@ -58,13 +61,13 @@ net::Task<Result<std::size_t>> Connection::fill() {
 net::Task<Result<std::optional<RequestHead>>> Connection::next_request() {
   response_ = ResponseState::None;
   output_ = {};
-  const auto idle = std::exchange(first_request_, false) ? kHeadTimeout : kKeepAliveIdle;
+  const net::Clock::duration idle = std::exchange(first_request_, false) ? head_limit_ : kKeepAliveIdle;
   if (pending().empty()) {
     input_ = {};
     stream_.limit_total(idle);
     if (!co_await stream_.wait_readable()) co_return std::nullopt;
   }
-  stream_.limit_total(kHeadTimeout);
+  stream_.limit_total(head_limit_);
 
   auto head = co_await read_head();
   if (!head || !*head) {

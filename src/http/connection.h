@@ -18,14 +18,17 @@
 #include "http/request_head.h"
 #include "net/stream.h"
 #include "net/task.h"
+#include "policy/grant.h"
 #include "wire/chunked.h"
 
 namespace sallyport::http {
 
 class Connection {
  public:
-  // `stream` is borrowed and outlives this. `default_port`: see parse_request_head().
-  Connection(net::Stream& stream, std::uint16_t default_port);
+  // `stream` is borrowed and outlives this. `default_port`: see parse_request_head(). `head_limit`: from a
+  // head's first byte to its blank line, and until the first request's first byte.
+  Connection(net::Stream& stream, std::uint16_t default_port,
+             net::Clock::duration head_limit = policy::Timeouts{}.request_head);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -91,6 +94,7 @@ class Connection {
 
   net::Stream& stream_;
   std::uint16_t default_port_;
+  net::Clock::duration head_limit_;
   std::string input_;  // received; consumed up to input_at_
   std::size_t input_at_ = 0;
   std::string output_;  // one chunk on its way out

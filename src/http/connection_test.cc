@@ -265,5 +265,21 @@ TEST(Reply, KeepsTheConnectionAfterARefusalWithoutABody) {
   EXPECT_THAT(stream.output, StartsWith("HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\n"));
 }
 
+TEST(HttpConnection, GivesEveryHeadTheLimitThatItWasMadeWith) {
+  FakeStream stream(
+      {"GET /a HTTP/1.1\r\nHost: forge.test\r\n\r\n", "GET /b HTTP/1.1\r\nHost: forge.test\r\n\r\n"});
+  Connection connection(stream, 443, std::chrono::milliseconds(7));
+  run_alone(transcript(connection));
+  const std::vector<net::Clock::duration> wanted{
+      std::chrono::milliseconds(7),
+      std::chrono::milliseconds(7),  // before the first head, and in it
+      kKeepAliveIdle,
+      std::chrono::milliseconds(7),  // before the second, and in it
+      kKeepAliveIdle,
+      std::chrono::milliseconds(7),  // before the end, which reads like a head
+      kLingerTimeout};
+  EXPECT_EQ(stream.total_limits, wanted);
+}
+
 }  // namespace
 }  // namespace sallyport::http

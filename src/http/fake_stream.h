@@ -68,7 +68,10 @@ class FakeStream : public net::Stream {
     wake();
   }
   void limit_idle(net::Clock::duration limit) override { idle_limit = limit; }
-  void limit_total(net::Clock::duration) override { idle_limit.reset(); }
+  void limit_total(net::Clock::duration limit) override {
+    idle_limit.reset();
+    total_limits.push_back(limit);
+  }
   void no_limit() override { idle_limit.reset(); }
 
   std::string output;
@@ -76,6 +79,7 @@ class FakeStream : public net::Stream {
   bool write_ended = false;
   bool writes_fail = false;
   std::optional<net::Clock::duration> idle_limit;
+  std::vector<net::Clock::duration> total_limits;  // in the order in which they were set
 
  private:
   void wake() {

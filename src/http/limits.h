@@ -16,8 +16,7 @@ inline constexpr std::size_t kMaxTargetBytes = std::size_t{4} * 1024;  // the re
 inline constexpr std::size_t kReadBytes =
     std::size_t{64} * 1024;  // one read; held only while a request is in work
 
-// How long a client may take.
-inline constexpr std::chrono::seconds kHeadTimeout{10};    // first byte of a head to its blank line
+// How long a client may take, beside the head's limit, which the policy has.
 inline constexpr std::chrono::seconds kKeepAliveIdle{60};  // between two requests of a connection
 inline constexpr std::chrono::seconds kBodyIdle{300};      // without a byte moving, inside a request
 

@@ -12,7 +12,6 @@
 namespace sallyport::net {
 
 inline constexpr Clock::duration kResolveLimit = std::chrono::seconds(5);
-inline constexpr Clock::duration kConnectLimit = std::chrono::seconds(10);
 inline constexpr std::size_t kMaxResolvedAddresses = 16;
 
 // c-ares on the worker's loop. Reads resolv.conf when made (before confinement), never hosts files, never
@@ -42,6 +41,7 @@ struct Dialled {
 // UpstreamUnreachable; UpstreamTimeout (`connect_limit` covers all tries together). A pinned address in
 // `host` is dialled as it is, and nothing is resolved.
 Task<Result<Dialled>> dial(Worker& worker, Resolver& resolver, policy::HostName name, std::uint16_t port,
-                           const policy::UpstreamHost& host, Clock::duration connect_limit = kConnectLimit);
+                           const policy::UpstreamHost& host,
+                           Clock::duration connect_limit = policy::Timeouts{}.connect);
 
 }  // namespace sallyport::net

@@ -292,4 +292,8 @@ Status kill_child(const Child& child, int signal) {
   return {};
 }
 
+void kill_group(const Child& child, int signal) {
+  if (child.pid > 1) ::kill(-child.pid, signal);
+}
+
 }  // namespace sallyport::os

@@ -67,5 +67,8 @@ Result<std::optional<ExitStatus>> poll_child(const Child& child);
 Result<std::optional<ExitStatus>> wait_child_within(const Child& child, std::chrono::milliseconds timeout);
 // Sends a signal; one to a child that has ended already is no error.
 Status kill_child(const Child& child, int signal);
+// The same for everything that stayed in the child's process group, started with NewProcessGroup; before the
+// child is reaped, since the group's number is the child's.
+void kill_group(const Child& child, int signal);
 
 }  // namespace sallyport::os

@@ -23,6 +23,15 @@ Status write_proc(const char* path, std::string_view content) {
   return {};
 }
 
+Status map_only(uid_t uid, gid_t gid) {
+  // user_namespaces(7): an unprivileged process may map its gid only once setgroups() is given up.
+  if (auto done = write_proc("/proc/self/setgroups", "deny"); !done) return done;
+  const std::string group = std::to_string(gid);
+  if (auto done = write_proc("/proc/self/gid_map", group + " " + group + " 1"); !done) return done;
+  const std::string user = std::to_string(uid);
+  return write_proc("/proc/self/uid_map", user + " " + user + " 1");
+}
+
 bool is_value(const std::optional<std::string>& content, std::string_view value) {
   return content && trimmed(content->substr(0, content->find('\n'))) == value;
 }
@@ -40,12 +49,10 @@ Status enter_new_namespaces() {
   if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
     return fail(Reason::Internal, explain_userns_failure(errno, read_sysctl));
   }
-  // user_namespaces(7): an unprivileged process may map its gid only once setgroups() is given up.
-  if (auto done = write_proc("/proc/self/setgroups", "deny"); !done) return done;
-  const std::string group = std::to_string(gid);
-  if (auto done = write_proc("/proc/self/gid_map", group + " " + group + " 1"); !done) return done;
-  const std::string user = std::to_string(uid);
-  return write_proc("/proc/self/uid_map", user + " " + user + " 1");
+  Status mapped = map_only(uid, gid);
+  if (mapped) return mapped;
+  // AppArmor lets an unprivileged namespace be made, and then allows nothing in it.
+  return fail(Reason::Internal, mapped.error().detail + "; " + explain_userns_failure(EPERM, read_sysctl));
 }
 
 std::optional<std::string> read_sysctl(const std::string& path) {

@@ -152,10 +152,9 @@ Explanation explain_https(const Grant& grant, const Parts& parts, std::optional<
   const HostName& host = authority->host;
   if (parts.target.empty() || parts.target == "/") {
     Explanation explanation = judge(grant, {OpenTls{host, authority->port}, host, host.str()});
-    if (explanation.allowed) {
-      explanation.advice = "Only git is allowed there, in the repositories that rules name.";
-    }
-    return explanation;
+    if (!explanation.allowed) return explanation;
+    return refused(Reason::NotGit, explanation.asked,
+                   "Only git is allowed there, in the repositories that rules name.");
   }
   Result<GitRoute> route = route_of(host, grant.kind_of(host), parts.target);
   if (route) {

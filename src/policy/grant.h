@@ -2,6 +2,7 @@
 // line; the warden gives the same Grant to gate and vault.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -40,9 +41,26 @@ struct UpstreamHost {
   std::string ca_pem;  // empty: the system's roots
 };
 
+// How long the other side may take. docs/git-protocol.md repeats the defaults; the operator's file changes
+// them.
+struct Timeouts {
+  std::chrono::milliseconds connect = std::chrono::seconds(10);  // TCP, all addresses of a name together
+  std::chrono::milliseconds tls = std::chrono::seconds(10);      // the upstream's handshake
+  std::chrono::milliseconds request_head = std::chrono::seconds(10);
+  // From the request's last byte to the answer's first: git's servers count and compress objects meanwhile.
+  std::chrono::milliseconds first_byte = std::chrono::seconds(600);
+  // Between two bytes, in either direction, of client and upstream alike. The whole has no limit.
+  std::chrono::milliseconds idle = std::chrono::seconds(600);
+
+  bool operator==(const Timeouts&) const = default;
+};
+inline constexpr std::chrono::milliseconds kMinTimeout{1};
+inline constexpr std::chrono::milliseconds kMaxTimeout = std::chrono::hours(24);
+
 struct Grant {
   std::vector<GitRule> git;
   std::map<HostName, UpstreamHost> hosts;  // one for every host that a rule names
+  Timeouts timeouts;
 
   bool empty() const { return git.empty(); }
   // The host's entry, or nullptr when no rule names it.

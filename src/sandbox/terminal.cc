@@ -3,10 +3,16 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "os/unix_socket.h"
 
 namespace sallyport::sandbox {
+
+bool in_foreground(int terminal) {
+  const pid_t foreground = ::tcgetpgrp(terminal);
+  return foreground < 0 || foreground == ::getpgrp();  // not our controlling terminal: nobody will stop us
+}
 
 Result<Pty> open_pty(int like) {
   Pty pty;
@@ -52,11 +58,15 @@ RawMode::~RawMode() {
 
 // TCSADRAIN: output that was written before keeps its form.
 void RawMode::suspend() {
-  if (terminal_ >= 0) ::tcsetattr(terminal_, TCSADRAIN, &saved_);
+  set(saved_);
 }
 
 void RawMode::resume() {
-  if (terminal_ >= 0) ::tcsetattr(terminal_, TCSADRAIN, &raw_);
+  set(raw_);
+}
+
+void RawMode::set(const termios& modes) const {
+  if (terminal_ >= 0 && in_foreground(terminal_)) ::tcsetattr(terminal_, TCSADRAIN, &modes);
 }
 
 }  // namespace sallyport::sandbox

@@ -23,7 +23,11 @@ Result<Pty> open_pty(int like);
 // The size of the terminal `from` for `to`; to be called at SIGWINCH. The kernel tells the sandbox.
 Status copy_window_size(int from, int to);
 
+// Whether we may read the terminal and change its modes; in the background the kernel stops who tries.
+bool in_foreground(int terminal);
+
 // Raw mode for as long as this lives. To be entered once the workload runs: before, Ctrl-C is meant for us.
+// In the background the modes are somebody else's, and are left alone.
 class RawMode {
  public:
   static Result<RawMode> enter(int terminal);
@@ -39,6 +43,7 @@ class RawMode {
  private:
   RawMode(int terminal, const termios& saved, const termios& raw)
       : terminal_(terminal), saved_(saved), raw_(raw) {}
+  void set(const termios& modes) const;
   int terminal_;
   termios saved_;
   termios raw_;

@@ -16,8 +16,8 @@ namespace sallyport::session {
 namespace {
 
 // Whatever can change the file that a name leads to, or its bytes, owner or mode.
-constexpr std::uint32_t kFolderEvents =
-    IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR;
+constexpr std::uint32_t kFolderEvents = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB |
+                                        IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
 std::filesystem::path folder_of(const std::string& file) {
   return std::filesystem::path(file).parent_path();
@@ -39,16 +39,21 @@ Credentials::~Credentials() {
 Status Credentials::watch() {
   inotify_ = Fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!inotify_) return fail_errno(Reason::Internal, "inotify_init1");
+  if (auto status = watch_folders(); !status) return status;
+  loop_.watch(inotify_.get(), POLLIN, [this](short) { on_folder_event(); });
+  return {};
+}
+
+// Again and again: a folder that is watched already stays so, and one that took its place is watched from now
+// on.
+Status Credentials::watch_folders() {
   for (const auto& [name, source] : sources_) {
     const std::string folder = folder_of(source.file).string();
-    const int watch = ::inotify_add_watch(inotify_.get(), folder.c_str(), kFolderEvents);
-    if (watch < 0) {
+    if (::inotify_add_watch(inotify_.get(), folder.c_str(), kFolderEvents) < 0) {
       return fail_errno(Reason::CredentialUnavailable,
                         fmt::format("credential '{}': watching the folder {}", name, folder));
     }
-    watched_folders_[watch] = folder;
   }
-  loop_.watch(inotify_.get(), POLLIN, [this](short) { on_folder_event(); });
   return {};
 }
 
@@ -65,6 +70,7 @@ void Credentials::open_one(const std::string& name) {
 void Credentials::on_folder_event() {
   alignas(inotify_event) std::array<char, 4096> buffer;
   std::set<std::string> changed;
+  bool folder_changed = false;
   for (;;) {
     const ssize_t got = ::read(inotify_.get(), buffer.data(), buffer.size());
     if (got <= 0) break;
@@ -72,16 +78,16 @@ void Credentials::on_folder_event() {
       inotify_event event;
       std::memcpy(&event, buffer.data() + at, sizeof event);
       const char* file_name = buffer.data() + at + sizeof event;
+      // Without a name the folder itself changed, or events were lost: every file may have.
+      if (event.len == 0) folder_changed = true;
       for (const auto& [name, source] : sources_) {
-        // Without a name the folder itself changed, or events were lost: every file may have.
-        const bool concerned =
-            event.len == 0 || (watched_folders_[event.wd] == folder_of(source.file).string() &&
-                               base_name(source.file) == file_name);
-        if (concerned) changed.insert(name);
+        if (event.len == 0 || base_name(source.file) == file_name) changed.insert(name);
       }
       at += sizeof event + event.len;
     }
   }
+  // A folder that is gone is told by its files, which cannot be opened.
+  if (folder_changed) (void)watch_folders();
   for (const std::string& name : changed) open_one(name);
 }
 

@@ -31,6 +31,7 @@ class Credentials {
 
  private:
   void open_one(const std::string& name);
+  Status watch_folders();
   void on_folder_event();
 
   os::EventLoop& loop_;
@@ -38,7 +39,6 @@ class Credentials {
   uid_t owner_;
   OnFile on_file_;
   Fd inotify_;
-  std::map<int, std::string> watched_folders_;  // inotify watch -> folder
 };
 
 }  // namespace sallyport::session

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 
 #include "os/safe_path.h"
@@ -36,6 +37,7 @@ std::expected<void, std::string> plan_grant(const Request& request, Plan& plan) 
   auto loaded = config::load(request.sources);
   if (!loaded) return std::unexpected(config::text_of(loaded.error()));
   plan.grant = std::move(loaded->grant);
+  for (const auto& [name, source] : loaded->config.credentials) plan.credential_files.push_back(source.file);
   for (const policy::GitRule& rule : plan.grant.git) {
     if (rule.credential.empty()) continue;
     plan.credentials.emplace(rule.credential, loaded->config.credentials.at(rule.credential));
@@ -56,7 +58,7 @@ sandbox::Dangers dangers_for(const Request& request, const Plan& plan) {
   input.other_homes = sandbox::other_homes(passwd_text(), input.own_homes);
   // A sandbox that could write these would write its own permissions, or its own history.
   input.sallyport_folders = {request.sources.config_path, request.audit_path};
-  for (const auto& [name, source] : plan.credentials) input.sallyport_folders.push_back(source.file);
+  std::ranges::copy(plan.credential_files, std::back_inserter(input.sallyport_folders));
   input.ssh_agent = caller_variable(request, "SSH_AUTH_SOCK");
   input.dbus_address = caller_variable(request, "DBUS_SESSION_BUS_ADDRESS");
   input.docker_host = caller_variable(request, "DOCKER_HOST");
@@ -93,6 +95,12 @@ std::expected<void, std::string> plan_mounts(const Request& request, Plan& plan)
   }
   // A policy file is not trusted because it lies there: inside it cannot be changed.
   if (os::path_exists(request.sources.policy_path)) {
+    // A link is only a name, which the sandbox could give to another file.
+    if (std::filesystem::is_symlink(request.sources.policy_path)) {
+      return std::unexpected(fmt::format(
+          "{} is a symbolic link; put the policy itself there, or name the file it leads to with --policy",
+          request.sources.policy_path));
+    }
     requests.push_back({request.sources.policy_path, sandbox::Access::ReadOnly});
   }
   for (const sandbox::MountRequest& mount_request : requests) {

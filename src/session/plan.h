@@ -19,6 +19,8 @@ namespace sallyport::session {
 struct Plan {
   policy::Grant grant;
   std::map<std::string, config::CredentialSource> credentials;  // those that the grant names
+  std::vector<std::string>
+      credential_files;  // of all that the operator's file defines: kept out of every mount
   Identities identities;
   std::vector<sandbox::Mount> mounts;  // the workspace first
   std::string working_directory;       // as the user spelled it; exists inside

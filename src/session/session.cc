@@ -48,7 +48,7 @@ Session::~Session() {
   if (namespace_.link_watch) loop_.unwatch(namespace_.link_watch.get());
   if (sandbox_) {
     loop_.unwatch(sandbox_->pidfd.get());
-    (void)os::kill_child(*sandbox_, SIGKILL);
+    os::kill_group(*sandbox_, SIGKILL);
     (void)os::wait_child(*sandbox_);
   }
 }
@@ -295,6 +295,7 @@ void Session::on_exited(const sandbox::Exited& exited) {
 }
 
 void Session::on_sandbox_end() {
+  os::kill_group(*sandbox_, SIGKILL);  // when bubblewrap itself was killed
   const auto status = os::wait_child(*sandbox_);
   loop_.unwatch(sandbox_->pidfd.get());
   sandbox_.reset();
@@ -347,11 +348,12 @@ void Session::fail_session(std::string text) {
   end_sandbox();
 }
 
-// Kills everything in it: bubblewrap is the parent of its pid namespace's first process, which dies with it.
+// Kills everything in it: the first process of the sandbox's pid namespace dies with bubblewrap; and before
+// it is tied to it, in bubblewrap's first milliseconds, it is in the same process group.
 void Session::end_sandbox() {
   phase_ = Phase::Ending;
   if (!sandbox_) return finish_when_drained();
-  (void)os::kill_child(*sandbox_, SIGKILL);
+  os::kill_group(*sandbox_, SIGKILL);
 }
 
 // With the sandbox dead, its connections end, and the gate says so; requests get the time for their last

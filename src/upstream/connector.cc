@@ -55,18 +55,12 @@ class RetryingExchange final : public Exchange {
 
 }  // namespace
 
-Connector::Connector(net::Worker& worker, net::Resolver& resolver, std::shared_ptr<const policy::Grant> grant,
-                     Timeouts timeouts)
-    : worker_(worker),
-      resolver_(resolver),
-      grant_(std::move(grant)),
-      timeouts_(timeouts),
-      pool_(std::make_shared<Pool>(worker)) {}
+Connector::Connector(net::Worker& worker, net::Resolver& resolver, std::shared_ptr<const policy::Grant> grant)
+    : worker_(worker), resolver_(resolver), grant_(std::move(grant)), pool_(std::make_shared<Pool>(worker)) {}
 
 Result<std::unique_ptr<Connector>> Connector::make(net::Worker& worker, net::Resolver& resolver,
-                                                   std::shared_ptr<const policy::Grant> grant,
-                                                   Timeouts timeouts) {
-  std::unique_ptr<Connector> connector(new Connector(worker, resolver, std::move(grant), timeouts));
+                                                   std::shared_ptr<const policy::Grant> grant) {
+  std::unique_ptr<Connector> connector(new Connector(worker, resolver, std::move(grant)));
   for (const auto& [name, host] : connector->grant_->hosts) {
     if (connector->contexts_.contains(host.ca_pem)) continue;
     auto context = net::make_client_context(host.ca_pem);
@@ -80,10 +74,11 @@ net::Task<Result<std::unique_ptr<net::Stream>>> Connector::connect(policy::HostN
                                                                    std::uint16_t port) {
   const policy::UpstreamHost* entry = grant_->find_host(host);
   if (entry == nullptr) co_return fail(Reason::HostNotAllowed, host.str());
-  auto dialled = co_await net::dial(worker_, resolver_, host, port, *entry, timeouts_.connect);
+  auto dialled = co_await net::dial(worker_, resolver_, host, port, *entry, grant_->timeouts.connect);
   if (!dialled) co_return fail(std::move(dialled));
   SSL_CTX& context = *contexts_.at(entry->ca_pem);
-  co_return co_await net::connect_tls(worker_, context, std::move(dialled->socket), host, timeouts_.connect);
+  co_return co_await net::connect_tls(worker_, context, std::move(dialled->socket), host,
+                                      grant_->timeouts.tls);
 }
 
 net::Task<Result<std::unique_ptr<HttpExchange>>> Connector::open_new(Request request, Credential credential) {
@@ -100,7 +95,7 @@ net::Task<Result<std::unique_ptr<HttpExchange>>> Connector::start(std::unique_pt
         if (const auto open_pool = pool.lock()) open_pool->put(key, std::move(used));
       };
   auto exchange = std::make_unique<HttpExchange>(std::move(stream), request.body, request.body_bytes,
-                                                 timeouts_, std::move(give_back));
+                                                 grant_->timeouts, std::move(give_back));
   auto sent = co_await exchange->send_head(request, credential.line.get());
   // The upstream may have said why before it hung up: its answer is still to be read. What we refuse
   // ourselves is final.

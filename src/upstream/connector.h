@@ -13,7 +13,6 @@
 #include "policy/grant.h"
 #include "upstream/exchange.h"
 #include "upstream/http_exchange.h"
-#include "upstream/limits.h"
 #include "upstream/pool.h"
 
 namespace sallyport::upstream {
@@ -31,8 +30,7 @@ class Connector {
   // Reads the trust anchors of every host in the grant now: call it before confinement. The worker and the
   // resolver outlive the connector; an exchange may be destroyed after it, but not used.
   static Result<std::unique_ptr<Connector>> make(net::Worker& worker, net::Resolver& resolver,
-                                                 std::shared_ptr<const policy::Grant> grant,
-                                                 Timeouts timeouts = {});
+                                                 std::shared_ptr<const policy::Grant> grant);
 
   // Reaches request.route.repo.host and sends the head. HostNotAllowed when the grant does not name the host;
   // what dial() and connect_tls() fail with; HeadTooLarge. A request without body that fails on a reused
@@ -42,8 +40,7 @@ class Connector {
   Pool& pool() { return *pool_; }
 
  private:
-  Connector(net::Worker& worker, net::Resolver& resolver, std::shared_ptr<const policy::Grant> grant,
-            Timeouts timeouts);
+  Connector(net::Worker& worker, net::Resolver& resolver, std::shared_ptr<const policy::Grant> grant);
 
   // On a new connection.
   net::Task<Result<std::unique_ptr<HttpExchange>>> open_new(Request request, Credential credential);
@@ -56,7 +53,6 @@ class Connector {
   net::Worker& worker_;
   net::Resolver& resolver_;
   std::shared_ptr<const policy::Grant> grant_;
-  Timeouts timeouts_;
   std::map<std::string, net::SslContext> contexts_;  // by the CA's PEM text
   std::shared_ptr<Pool> pool_;                       // the exchanges hold it weakly
 };

@@ -64,14 +64,15 @@ class ConnectorTest : public ::testing::Test {
     make_connector({});
   }
 
-  void make_connector(Timeouts timeouts) {
+  void make_connector(policy::Timeouts timeouts) {
     auto grant = std::make_shared<policy::Grant>();
+    grant->timeouts = timeouts;
     policy::UpstreamHost forge;
     forge.address = policy::parse_pinned_address("127.0.0.1:" + std::to_string(server.port()));
     forge.ca_pem = server.ca_pem();
     grant->hosts.emplace(net::test::host("forge.test"), forge);
     grant->hosts.emplace(net::test::host("other.test"), forge);
-    connector = Connector::make(worker, resolver, grant, timeouts).value();
+    connector = Connector::make(worker, resolver, grant).value();
   }
 
   static Request request(BodyKind body = BodyKind::None, std::uint64_t bytes = 0,

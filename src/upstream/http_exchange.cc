@@ -52,7 +52,7 @@ Result<std::string> request_head(const Request& request) {
 }
 
 HttpExchange::HttpExchange(std::unique_ptr<net::Stream> stream, BodyKind body, std::uint64_t body_bytes,
-                           Timeouts timeouts, GiveBack give_back)
+                           policy::Timeouts timeouts, GiveBack give_back)
     : stream_(std::move(stream)),
       body_(body),
       left_to_send_(body == BodyKind::Declared ? body_bytes : 0),

@@ -8,6 +8,7 @@
 
 #include "base/secret.h"
 #include "net/stream.h"
+#include "policy/grant.h"
 #include "upstream/answer.h"
 #include "upstream/exchange.h"
 #include "upstream/limits.h"
@@ -20,7 +21,7 @@ class HttpExchange final : public Exchange {
   using GiveBack = std::function<void(std::unique_ptr<net::Stream>)>;
 
   HttpExchange(std::unique_ptr<net::Stream> stream, BodyKind body, std::uint64_t body_bytes,
-               Timeouts timeouts, GiveBack give_back);
+               policy::Timeouts timeouts, GiveBack give_back);
   ~HttpExchange() override;
   HttpExchange(const HttpExchange&) = delete;
   HttpExchange& operator=(const HttpExchange&) = delete;
@@ -48,7 +49,7 @@ class HttpExchange final : public Exchange {
   std::unique_ptr<net::Stream> stream_;
   BodyKind body_;
   std::uint64_t left_to_send_;  // Declared
-  Timeouts timeouts_;
+  policy::Timeouts timeouts_;
   GiveBack give_back_;
   AnswerFramer framer_;
   std::string left_over_;  // came with the head, not yet read

@@ -1,23 +1,10 @@
-// How long an upstream may take, and how much of it is kept. docs/git-protocol.md repeats the timeouts.
+// How much of an upstream is kept. How long it may take is the grant's to say.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 
-#include "net/dial.h"
-#include "net/worker.h"
-
 namespace sallyport::upstream {
-
-// Values, so that tests can shorten them.
-struct Timeouts {
-  // TCP connect and TLS handshake, each.
-  net::Clock::duration connect = net::kConnectLimit;
-  // From the request's last byte to the answer's first: git's servers count and compress objects meanwhile.
-  net::Clock::duration first_byte = std::chrono::seconds(600);
-  // Between two bytes, in either direction. The whole has no limit.
-  net::Clock::duration idle = std::chrono::seconds(600);
-};
 
 // An answer's head: status line and fields.
 inline constexpr std::size_t kMaxAnswerHeadBytes = 64 * 1024;

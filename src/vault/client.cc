@@ -129,8 +129,11 @@ class LaneExchange final : public upstream::Exchange {
 
 class VaultClient final : public Client {
  public:
-  VaultClient(net::Worker& worker, std::string session)
-      : worker_(worker), session_(std::move(session)), core_(std::make_shared<Core>()) {}
+  VaultClient(net::Worker& worker, std::string session, const policy::Timeouts& timeouts)
+      : worker_(worker),
+        session_(std::move(session)),
+        silence_(lane_silence(timeouts) + kVaultGrace),
+        core_(std::make_shared<Core>()) {}
 
   void use_channel(Fd channel) override {
     core_->lanes -= core_->idle.size();
@@ -158,8 +161,8 @@ class VaultClient final : public Client {
   }
 
  private:
-  static net::Task<Status> send_head(Frames& frames, const std::string& head) {
-    frames.stream().limit_idle(kClientSilenceLimit);
+  net::Task<Status> send_head(Frames& frames, const std::string& head) const {
+    frames.stream().limit_idle(silence_);
     co_return co_await frames.write(FrameType::RequestHead, head);
   }
   static std::unique_ptr<upstream::Exchange> exchange_on(std::unique_ptr<Lane> lane) {
@@ -184,13 +187,15 @@ class VaultClient final : public Client {
 
   net::Worker& worker_;
   std::string session_;
+  net::Clock::duration silence_;
   std::shared_ptr<Core> core_;
 };
 
 }  // namespace
 
-std::unique_ptr<Client> Client::make(net::Worker& worker, std::string session) {
-  return std::make_unique<VaultClient>(worker, std::move(session));
+std::unique_ptr<Client> Client::make(net::Worker& worker, std::string session,
+                                     const policy::Timeouts& timeouts) {
+  return std::make_unique<VaultClient>(worker, std::move(session), timeouts);
 }
 
 }  // namespace sallyport::vault

@@ -1,11 +1,13 @@
 // The gate's side of the lanes: an Opener whose exchanges go through the vault.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
 #include "base/fd.h"
 #include "net/worker.h"
+#include "policy/grant.h"
 #include "upstream/exchange.h"
 
 namespace sallyport::vault {
@@ -14,13 +16,14 @@ namespace sallyport::vault {
 inline constexpr std::size_t kMaxLanes = 256;
 // Lanes that wait for their next request; more are closed when their request ends.
 inline constexpr std::size_t kMaxIdleLanes = 8;
-// A lane on which nothing moves while a request is under way: the vault has limits of its own and keeps them,
-// so this one tells that the vault hangs.
-inline constexpr net::Clock::duration kClientSilenceLimit = std::chrono::seconds(690);
+// How much longer than the vault's own limit (lane_silence()) a lane may be silent while a request is under
+// way: the vault keeps its limits, so this one tells that the vault hangs.
+inline constexpr std::chrono::seconds kVaultGrace{30};
 
 class Client : public upstream::Opener {
  public:
-  static std::unique_ptr<Client> make(net::Worker& worker, std::string session);
+  static std::unique_ptr<Client> make(net::Worker& worker, std::string session,
+                                      const policy::Timeouts& timeouts = {});
   // The socket on which lanes are handed over; replaces the one before (a restarted vault). Without one,
   // open() fails with VaultUnavailable. What the vault thinks of a request is told by its exchange, not by
   // open().

@@ -106,6 +106,11 @@ Status check_texts(const RequestHead& head) {
 
 }  // namespace
 
+std::chrono::milliseconds lane_silence(const policy::Timeouts& timeouts) {
+  constexpr std::chrono::seconds kSlack{40};
+  return timeouts.connect + timeouts.tls + std::max(timeouts.first_byte, timeouts.idle) + kSlack;
+}
+
 std::array<char, kFrameHeaderBytes> encode_frame_header(FrameHeader header) {
   const std::string bytes = wire::Writer().u32(header.bytes).enumerator(header.type).take();
   std::array<char, kFrameHeaderBytes> encoded{};

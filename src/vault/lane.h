@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,12 +14,17 @@
 #include <vector>
 
 #include "base/result.h"
+#include "policy/grant.h"
 #include "upstream/exchange.h"
 
 namespace sallyport::vault {
 
 // The packet that hands a lane over: this text, and one descriptor. The number is the protocol's version.
 inline constexpr std::string_view kLaneHello = "sallyport lane 1";
+
+// How long a lane may be silent, in either direction, within a request. The upstream is silent that long at
+// the most: it is resolved, reached, and answers; the rest is slack.
+std::chrono::milliseconds lane_silence(const policy::Timeouts& timeouts);
 
 inline constexpr std::size_t kFrameHeaderBytes = 5;  // u32 length of the payload, u8 type
 inline constexpr std::size_t kMaxPayloadBytes = 64 * 1024;

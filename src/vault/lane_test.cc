@@ -282,5 +282,16 @@ TEST(AnswerOrder, IsHeadThenBodyThenEnd) {
   EXPECT_FALSE(AnswerOrder().accept(kHead));
 }
 
+TEST(LaneSilence, IsLongerThanTheSilenceOfAnyUpstream) {
+  using std::chrono::seconds;
+  EXPECT_EQ(lane_silence({}), seconds(660));  // docs/lane-protocol.md
+  EXPECT_EQ(
+      lane_silence({.connect = seconds(1), .tls = seconds(2), .first_byte = seconds(3), .idle = seconds(4)}),
+      seconds(1 + 2 + 4 + 40));
+  EXPECT_EQ(
+      lane_silence({.connect = seconds(1), .tls = seconds(2), .first_byte = seconds(5), .idle = seconds(4)}),
+      seconds(1 + 2 + 5 + 40));
+}
+
 }  // namespace
 }  // namespace sallyport::vault

@@ -15,6 +15,7 @@
 #include "policy/grant.h"
 #include "upstream/connector.h"
 #include "upstream/exchange.h"
+#include "vault/lane.h"
 
 namespace sallyport::vault {
 
@@ -23,8 +24,8 @@ struct LaneLimits {
   // For the rest of a request's head, from its first byte.
   net::Clock::duration head = std::chrono::seconds(10);
   // Nothing moves on the lane, in either direction, between a request's head and its answer's end. Above
-  // upstream's own limits (upstream/limits.h), so that theirs tell what happened.
-  net::Clock::duration silence = std::chrono::seconds(660);
+  // upstream's own limits, so that theirs tell what happened.
+  net::Clock::duration silence = lane_silence({});
   // After an error: to read it and to hang up.
   net::Clock::duration linger = std::chrono::seconds(10);
 };

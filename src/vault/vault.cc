@@ -49,7 +49,7 @@ class ServingVault final : public Vault {
                   return connector_->open(std::move(request), std::move(credential));
                 },
             .report = [this](audit::Event event) { return send(wire::VaultEvent{std::move(event)}); },
-            .limits = {}});
+            .limits = {.silence = lane_silence(grant_->timeouts)}});
     return {};
   }
 

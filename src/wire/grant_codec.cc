@@ -1,5 +1,6 @@
 #include "wire/grant_codec.h"
 
+#include <chrono>
 #include <utility>
 
 #include "wire/codec.h"
@@ -46,6 +47,23 @@ policy::UpstreamHost get_host(Reader& in) {
   host.allow_private = in.flag();
   host.ca_pem = in.string(kMaxGrantBytes);
   return host;
+}
+
+void put(Writer& out, const policy::Timeouts& timeouts) {
+  for (const auto timeout :
+       {timeouts.connect, timeouts.tls, timeouts.request_head, timeouts.first_byte, timeouts.idle}) {
+    out.u32(static_cast<std::uint32_t>(timeout.count()));
+  }
+}
+
+policy::Timeouts get_timeouts(Reader& in) {
+  policy::Timeouts timeouts;
+  for (auto* timeout :
+       {&timeouts.connect, &timeouts.tls, &timeouts.request_head, &timeouts.first_byte, &timeouts.idle}) {
+    *timeout = std::chrono::milliseconds(in.u32());
+    if (*timeout < policy::kMinTimeout || *timeout > policy::kMaxTimeout) in.refuse();
+  }
+  return timeouts;
 }
 
 void put(Writer& out, const policy::GitRule& rule) {
@@ -101,6 +119,7 @@ std::string encode_grant(const policy::Grant& grant) {
   }
   out.u32(static_cast<std::uint32_t>(grant.git.size()));
   for (const policy::GitRule& rule : grant.git) put(out, rule);
+  put(out, grant.timeouts);
   return out.take();
 }
 
@@ -116,6 +135,7 @@ Result<policy::Grant> decode_grant(std::string_view bytes) {
     if (!rule) return fail(std::move(rule));
     grant.git.push_back(std::move(*rule));
   }
+  grant.timeouts = get_timeouts(in);
   if (!in.finished()) return fail(Reason::Internal, "grant: cut or malformed");
   return grant;
 }

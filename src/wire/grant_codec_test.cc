@@ -31,6 +31,8 @@ policy::Grant sample() {
        policy::Access::Fetch,
        "",
        {"--git", 0}});
+  using std::chrono::milliseconds;
+  grant.timeouts = {milliseconds(1), milliseconds(2), milliseconds(3), milliseconds(4), policy::kMaxTimeout};
   return grant;
 }
 
@@ -55,6 +57,7 @@ void expect_same(const policy::Grant& a, const policy::Grant& b) {
     EXPECT_EQ(a.git[i].credential, b.git[i].credential);
     EXPECT_EQ(a.git[i].source.str(), b.git[i].source.str());
   }
+  EXPECT_EQ(a.timeouts, b.timeouts);
 }
 
 TEST(GrantCodec, ReadsBackWhatWasWritten) {
@@ -96,11 +99,13 @@ struct Forged {
   std::uint8_t kind = 1;
   std::uint8_t access = 1;
   std::uint8_t version = 1;
+  std::uint32_t idle_ms = 1;
 
   std::string bytes() const {
     Writer out;
     out.u8(version).u32(1).string(host).u8(kind).u8(0).u8(0).string("");
     out.u32(1).string(pattern).u8(access).string("c").string("f").u32(1);
+    out.u32(1).u32(1).u32(1).u32(1).u32(idle_ms);
     return out.take();
   }
 };
@@ -118,6 +123,8 @@ TEST(GrantCodec, ParsesEveryNameAgain) {
       {"an unknown kind", {.kind = 5}},
       {"an unknown access", {.access = 2}},
       {"an unknown version", {.version = 2}},
+      {"no time at all", {.idle_ms = 0}},
+      {"more than a day", {.idle_ms = 86'400'001}},
   };
   for (const auto& [sentence, forged] : cases) EXPECT_FALSE(decode_grant(forged.bytes())) << sentence;
 }
@@ -126,7 +133,11 @@ TEST(GrantCodec, RefusesAHostTwice) {
   Writer out;
   out.u8(1).u32(2);
   for (int i = 0; i < 2; ++i) out.string("github.com").u8(1).u8(0).u8(0).string("");
-  EXPECT_FALSE(decode_grant(out.u32(0).take()));
+  out.u32(0);
+  for (int i = 0; i < 5; ++i) out.u32(1);
+  const auto decoded = decode_grant(out.take());
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().detail, "grant: hosts out of order");
 }
 
 TEST(SealedMemory, GivesBackWhatWasPutIn) {

@@ -294,12 +294,13 @@ class Stage:
         """`sallyport ARGV` without a sandbox."""
         return self.spawn([SALLYPORT, *argv], **popen).finish()
 
-    def run_in_terminal(self, command, options=(), typed=b"", timeout=RUN_TIMEOUT_SECONDS):
+    def run_in_terminal(self, command, options=(), typed=b"", timeout=RUN_TIMEOUT_SECONDS,
+                        program=(SALLYPORT, "run")):
         """The same with a terminal of its own around it; returns the exit code and what the terminal showed.
 
         `typed`: bytes, or a callable that gets what was shown so far and returns bytes to type (or b"").
         """
-        argv = [str(SALLYPORT), "run", *map(str, options), "--",
+        argv = [*map(str, program), *map(str, options), *(["--"] if program else []),
                 *(["sh", "-c", CHECKPOINT_SH + command] if isinstance(command, str) else command)]
         before = len(self.audit())
         controller, terminal = pty.openpty()

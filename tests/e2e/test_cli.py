@@ -3,6 +3,7 @@
 
 import os
 import signal
+import time
 import socket
 import subprocess
 
@@ -52,6 +53,22 @@ class Run(E2E):
                 outcome = running.finish()
                 self.assertEqual((outcome.code, "got" in outcome.stdout), (7, True), str(outcome))
                 (self.stage.work / "ready").unlink()
+
+    def test_a_signal_before_the_command_runs_ends_everything(self):
+        # At once when bubblewrap is there, and a little later: in its first milliseconds its parts are not tied together.
+        for milliseconds in (0, 1, 2, 4, 8, 16, 32):
+            with self.subTest(milliseconds):
+                running = self.stage.start("exec sleep 1000")
+                running.wait_for(lambda: running.pids_of("bwrap"), "bubblewrap")
+                time.sleep(milliseconds / 1000)
+                running.process.send_signal(signal.SIGTERM)
+                self.assertEqual(running.finish().code, harness.EXIT_SIGNAL_BASE + signal.SIGTERM)
+                self.assertEqual(self.stage.snapshot.left_over(self.forge.pids()), [])
+
+    def test_runs_in_a_shells_background(self):
+        script = f"set -m; {harness.SALLYPORT} run -- sh -c 'echo inside' & wait $!; echo code $?"
+        outcome = self.stage.run_in_terminal(["bash", "-c", script], program=())
+        self.assert_shows(outcome, "inside", "code 0")
 
     def test_the_workspace_is_the_owners(self):
         self.assert_ok(self.run_inside("echo x >made; test -w . ; id -u"))

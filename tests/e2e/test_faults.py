@@ -18,13 +18,13 @@ CLONE = ["git", "clone", "https://forge.test/acme/widget"]
 
 
 class UpstreamFaults(E2E):
-    def serve(self, *faults, leaf=None):
+    def serve(self, *faults, leaf=None, config=""):
         """Points the operator's file at a faulty upstream instead of the forge."""
         ca = PrivateCa(self.stage.root / "faulty-ca")
         upstream = FaultyUpstream((leaf or (lambda ca: ca.leaf("forge.test")))(ca), *faults)
         self.addCleanup(upstream.stop)
         self.stage.write(self.stage.ca, ca.pem.read_text(), self.stage.runner_uid)
-        self.stage.write_config(upstream.address)
+        self.stage.write_config(upstream.address, config)
         return upstream
 
     def assert_clone_ends_with(self, reason, *shows):
@@ -99,6 +99,13 @@ class UpstreamFaults(E2E):
             with self.subTest(data[:60]):
                 self.serve(faulty.raw(data))
                 self.assert_clone_ends_with("upstream_malformed", "remote: ")
+
+    def test_upstream_is_silent_for_longer_than_the_operator_lets_it(self):
+        upstream = self.serve(faulty.hang(), config='\n[timeouts]\nfirst_byte = "1s"\n')
+        outcome = self.assert_clone_ends_with("upstream_timeout", "remote: ", "The upstream took too long to answer.",
+                                              "The requested URL returned error: 504")
+        self.assertEqual(len(outcome.events("end")), 1, str(outcome))
+        self.assertEqual(len(upstream.requests), 1)
 
     def test_a_client_that_gives_up_on_a_silent_upstream_takes_everything_with_it(self):
         upstream = self.serve(faulty.hang())

@@ -1,0 +1,212 @@
+#include "session/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "sandbox/folder_test.h"
+
+namespace sallyport::session {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+namespace fs = std::filesystem;
+
+// Whom the workspace belongs to when the test is root.
+constexpr uid_t kOrdinaryUid = 12345;
+
+// A home, a workspace, and the operator's folder beside them; no file is there yet.
+class PlanTest : public testing::Test {
+ protected:
+  PlanTest() : folder_(fs::canonical(test_folder_.path())) {
+    for (const char* name : {"home", "work", "operator"}) fs::create_directory(folder_ / name);
+    if (::geteuid() == 0) {
+      EXPECT_EQ(::chown(path("work").c_str(), kOrdinaryUid, kOrdinaryUid), 0);
+    }
+    request_.command = {"true"};
+    request_.working_directory = path("work");
+    request_.home = path("home");
+    request_.sources.policy_path = path("work/sallyport.toml");
+    request_.sources.config_path = path("operator/config.toml");
+    request_.audit_path = path("operator/audit.jsonl");
+  }
+
+  std::string path(const std::string& name) const { return folder_ / name; }
+  std::string put(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+    EXPECT_EQ(::chmod(path(name).c_str(), 0600), 0);
+    return path(name);
+  }
+  // Defines the credentials github and forge, in these files.
+  void put_config(const std::string& github, const std::string& forge) const {
+    put("operator/config.toml",
+        "version = 1\n[host.\"github.com\"]\ncredential = \"github\"\n"
+        "[credential.github]\nsource = { file = \"" +
+            github +
+            "\" }\n"
+            "[credential.forge]\nsource = { file = \"" +
+            forge + "\" }\n");
+  }
+  // A plan that must fail.
+  std::string refusal() const {
+    const auto plan = make_plan(request_);
+    EXPECT_FALSE(plan);
+    return plan ? "" : plan.error();
+  }
+
+  sandbox::TestFolder test_folder_;
+  fs::path folder_;
+  Request request_;
+};
+
+constexpr char kPolicy[] =
+    "version = 1\n[[git]]\nrepo = \"github.com/acme/widget\"\naccess = \"push\"\ncredential = \"github\"\n";
+
+TEST_F(PlanTest, WithoutAPolicyGrantsNothingAndSaysSo) {
+  const auto plan = make_plan(request_);
+  ASSERT_TRUE(plan) << plan.error();
+  EXPECT_TRUE(plan->grant.empty());
+  EXPECT_THAT(plan->credentials, IsEmpty());
+  EXPECT_THAT(plan->notices, Contains(HasSubstr("no policy: nothing is reachable")));
+  EXPECT_THAT(plan->notices, Contains(HasSubstr(path("work/sallyport.toml"))));
+  ASSERT_EQ(plan->mounts.size(), 1U);
+  EXPECT_EQ(plan->mounts[0].path, path("work"));
+  EXPECT_EQ(plan->mounts[0].access, sandbox::Access::ReadWrite);
+  EXPECT_EQ(plan->working_directory, path("work"));
+  EXPECT_THAT(plan->environment, Contains("PWD=" + path("work")));
+}
+
+TEST_F(PlanTest, NeverRunsTheSandboxAsRoot) {
+  const auto plan = make_plan(request_);
+  ASSERT_TRUE(plan) << plan.error();
+  const bool root = ::geteuid() == 0;
+  EXPECT_EQ(plan->identities.sandbox.uid, root ? kOrdinaryUid : ::geteuid());
+  EXPECT_EQ(plan->profile.ids.uid, plan->identities.sandbox.uid);
+  EXPECT_EQ(plan->identities.become_sandbox.has_value(), root);
+}
+
+TEST_F(PlanTest, RefusesRootInRootsWorkspace) {
+  if (::geteuid() != 0) GTEST_SKIP() << "concerns root alone";
+  ASSERT_EQ(::chown(path("work").c_str(), 0, 0), 0);
+  EXPECT_THAT(refusal(), HasSubstr("chown -R USER"));
+}
+
+TEST_F(PlanTest, HasOnlyTheCredentialsThatTheGrantNames) {
+  put_config(path("operator/github.token"), path("operator/forge.token"));
+  put("work/sallyport.toml", kPolicy);
+  const auto plan = make_plan(request_);
+  ASSERT_TRUE(plan) << plan.error();
+  EXPECT_EQ(plan->grant.git.size(), 1U);
+  ASSERT_EQ(plan->credentials.size(), 1U);
+  EXPECT_EQ(plan->credentials.at("github").file, path("operator/github.token"));
+  EXPECT_THAT(plan->notices, Not(Contains(HasSubstr("no policy"))));
+}
+
+TEST_F(PlanTest, AnOptionOfTheCommandLineGrantsWithTheHostsCredential) {
+  put_config(path("operator/github.token"), path("operator/forge.token"));
+  request_.sources.git_options = {"github.com/acme/widget"};
+  const auto plan = make_plan(request_);
+  ASSERT_TRUE(plan) << plan.error();
+  EXPECT_EQ(plan->grant.git.size(), 1U);
+  EXPECT_TRUE(plan->credentials.contains("github"));
+}
+
+TEST_F(PlanTest, MountsThePolicyReadOnly) {
+  for (const char* place : {"work/sallyport.toml", "home/other.toml"}) {
+    request_.sources.policy_path = put(place, "version = 1\n");
+    const auto plan = make_plan(request_);
+    ASSERT_TRUE(plan) << plan.error();
+    const auto policy = std::ranges::find(plan->mounts, path(place), &sandbox::Mount::path);
+    ASSERT_NE(policy, plan->mounts.end()) << place;
+    EXPECT_EQ(policy->access, sandbox::Access::ReadOnly);
+    EXPECT_NE(policy, plan->mounts.begin()) << "above the workspace, not below it";
+  }
+}
+
+TEST_F(PlanTest, SaysWhatIsWrongWithTheFilesAndWhere) {
+  put("work/sallyport.toml", "version = 1\n[[git]]\nrepo = \"github.com/acme/widget\"\nacess = \"push\"\n");
+  EXPECT_THAT(refusal(), HasSubstr("sallyport.toml:4:1:"));
+  EXPECT_THAT(refusal(), HasSubstr("acess"));
+  put("work/sallyport.toml", kPolicy);
+  EXPECT_THAT(refusal(), HasSubstr("github"));  // a credential that nobody defines
+  put("operator/config.toml", "version = 1\nhots = 1\n");
+  EXPECT_THAT(refusal(), HasSubstr("config.toml:2:1:"));
+  ASSERT_EQ(::chmod(path("operator/config.toml").c_str(), 0644), 0);
+  EXPECT_THAT(refusal(), HasSubstr("chmod 600"));
+}
+
+TEST_F(PlanTest, RefusesANamedFileThatIsMissing) {
+  request_.sources.policy = config::Presence::Named;
+  EXPECT_THAT(refusal(), HasSubstr("does not exist"));
+  request_.sources.policy = config::Presence::Usual;
+  request_.sources.git_options = {"no-repository"};
+  EXPECT_THAT(refusal(), HasSubstr("--git"));
+}
+
+TEST_F(PlanTest, RefusesAWorkspaceThatHoldsAGrantedCredential) {
+  put("work/sallyport.toml", kPolicy);
+  put_config(path("work/token"), path("operator/forge.token"));
+  EXPECT_THAT(refusal(), HasSubstr("contains " + path("work/token")));
+}
+
+TEST_F(PlanTest, RefusesAWorkspaceThatHoldsTheOperatorsFileOrTheLog) {
+  for (std::string* const file : {&request_.sources.config_path, &request_.audit_path}) {
+    const std::string usual = std::exchange(*file, path("work/ours"));
+    EXPECT_THAT(refusal(), HasSubstr("contains " + path("work/ours"))) << usual;
+    *file = usual;
+  }
+  EXPECT_TRUE(make_plan(request_));
+}
+
+TEST_F(PlanTest, RefusesAWorkspaceThatIsTheHomeOrIsGone) {
+  request_.home = path("work");
+  EXPECT_THAT(refusal(), HasSubstr("is the home folder itself"));
+  request_.home = path("work/below");
+  EXPECT_THAT(refusal(), HasSubstr("contains the home folder"));
+  request_.home = path("home");
+  request_.working_directory = path("missing");
+  EXPECT_THAT(refusal(), HasSubstr(path("missing")));
+}
+
+TEST_F(PlanTest, RefusesAMountOrAVariableThatWouldLeak) {
+  request_.mounts = {path("operator") + ":ro"};
+  EXPECT_THAT(refusal(), HasSubstr("Sallyport's own folder"));
+  request_.mounts = {":ro"};
+  EXPECT_THAT(refusal(), HasSubstr("a mount needs a path"));
+  request_.mounts.clear();
+  request_.extra_environment = {"SSH_AUTH_SOCK=/tmp/agent"};
+  EXPECT_THAT(refusal(), HasSubstr("SSH_AUTH_SOCK"));
+}
+
+TEST_F(PlanTest, HasTheMountsThatTheUserAskedFor) {
+  fs::create_directory(path("data"));
+  request_.mounts = {path("data") + ":ro"};
+  const auto plan = make_plan(request_);
+  ASSERT_TRUE(plan) << plan.error();
+  ASSERT_EQ(plan->mounts.size(), 2U);
+  EXPECT_EQ(plan->mounts[1].path, path("data"));
+  EXPECT_EQ(plan->mounts[1].access, sandbox::Access::ReadOnly);
+}
+
+TEST_F(PlanTest, TakesLittleOfTheCallersEnvironment) {
+  request_.environment = {"LANG=C.UTF-8", "GITHUB_TOKEN=secret", std::string(kCanaryVariable) + "=canary"};
+  request_.extra_environment = {"CI=1"};
+  const auto plan = make_plan(request_);
+  ASSERT_TRUE(plan) << plan.error();
+  EXPECT_THAT(plan->environment, Contains("CI=1"));
+  EXPECT_THAT(plan->environment, Contains("LANG=C.UTF-8"));
+  EXPECT_THAT(plan->environment, Not(Contains(HasSubstr("secret"))));
+  EXPECT_THAT(plan->environment, Not(Contains(HasSubstr("canary"))));
+}
+
+}  // namespace
+}  // namespace sallyport::session
