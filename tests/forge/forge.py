@@ -206,7 +206,15 @@ class Forge:
         return f"https://{HOST}/{repo}"
 
     def log(self):
-        lines = (self.root / "access.log").read_text().splitlines() if self.port else []
+        """What was asked and is answered. nginx writes a line when a request is over, which the client may know sooner."""
+        if not self.port:
+            return []
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
+        while True:
+            _, begun, in_work = self._status()
+            lines = (self.root / "access.log").read_text().splitlines()
+            if len(lines) >= begun - in_work or time.monotonic() > deadline:
+                break
         yes_no = {"yes": True, "no": False}
         rows = []
         for line in lines:
@@ -217,6 +225,11 @@ class Forge:
         return rows
 
     def traffic(self):
+        accepted, begun, _ = self._status()
+        return Traffic(begun, accepted)
+
+    def _status(self):
+        """nginx's own counters, without these questions: connections, requests begun, requests in work."""
         with socket.socket(socket.AF_UNIX) as status:
             status.connect(str(self.root / "status.sock"))
             self._status_queries += 1
@@ -224,8 +237,10 @@ class Forge:
             answer = b""
             while piece := status.recv(4096):
                 answer += piece
-        accepted = int(answer.split(b"\r\n\r\n", 1)[1].splitlines()[2].split()[0])
-        return Traffic(len(self.log()), accepted - self._status_queries)
+        lines = answer.split(b"\r\n\r\n", 1)[1].splitlines()
+        accepted, _, begun = map(int, lines[2].split())
+        reading, writing = (int(lines[3].split()[i]) for i in (1, 3))
+        return accepted - self._status_queries, begun - self._status_queries, reading + writing - 1
 
     def repo_git(self, repo, *args, input=None):
         """git run on the forge's own side, in the bare repository; its standard output."""
