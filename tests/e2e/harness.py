@@ -28,7 +28,7 @@ import canary  # noqa: E402
 import forge as forge_module  # noqa: E402
 import processes  # noqa: E402
 
-BIN_DIR = pathlib.Path(os.environ.get("SALLYPORT_BIN_DIR", REPO / "build/debug/bin"))
+BIN_DIR = pathlib.Path(os.environ.get("SALLYPORT_BIN_DIR", REPO / "build/debug/bin")).absolute()
 SALLYPORT = BIN_DIR / "sallyport"
 # Generous: only a hang reaches it. Sanitizers on a busy machine are slow.
 RUN_TIMEOUT_SECONDS = 180

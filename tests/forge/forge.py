@@ -240,7 +240,8 @@ class Forge:
         lines = answer.split(b"\r\n\r\n", 1)[1].splitlines()
         accepted, _, begun = map(int, lines[2].split())
         reading, writing = (int(lines[3].split()[i]) for i in (1, 3))
-        return accepted - self._status_queries, begun - self._status_queries, reading + writing - 1
+        # The start's own probe connected and asked nothing.
+        return accepted - self._status_queries, begun - (self._status_queries - 1), reading + writing - 1
 
     def repo_git(self, repo, *args, input=None):
         """git run on the forge's own side, in the bare repository; its standard output."""
