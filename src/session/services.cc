@@ -130,7 +130,12 @@ Status Services::open_for_use() {
 
 void Services::on_credential_file(const std::string& name, Fd file, const std::string& problem) {
   if (!problem.empty() && !usable_) return give_up(problem);
-  if (!problem.empty()) callbacks_.on_notice(problem);
+  if (problem.empty()) {
+    unopened_credentials_.erase(name);
+  } else {
+    unopened_credentials_.insert(name);
+    callbacks_.on_notice(problem);
+  }
   const std::string message = wire::encode(wire::ToVault(wire::VaultCredential{name, problem}));
   if (file) {
     vault_.send(message, std::array{file.get()});
@@ -140,6 +145,7 @@ void Services::on_credential_file(const std::string& name, Fd file, const std::s
 }
 
 void Services::on_credential_loaded(const wire::CredentialLoaded& loaded) {
+  if (unopened_credentials_.contains(loaded.name)) return;
   if (!loaded.problem.empty()) {
     const std::string text = fmt::format("credential '{}': {}", loaded.name, loaded.problem);
     return usable_ ? callbacks_.on_notice(text) : give_up(text);

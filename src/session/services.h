@@ -72,6 +72,7 @@ class Services {
   bool in_use_ = false;
   bool usable_ = false;
   std::set<std::string> awaited_credentials_;
+  std::set<std::string> unopened_credentials_;  // the user was told why; the vault only repeats it
   Credentials credentials_;
   ServiceProcess gate_;
   ServiceProcess vault_;
