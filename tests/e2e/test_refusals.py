@@ -42,6 +42,11 @@ class GitRefusals(E2E):
         super().setUp()
         self.stage.write_policy(FETCH)
 
+    def test_the_dumb_protocol(self):
+        self.assert_refused("dumb_http", ["git", "clone", "https://forge.test/acme/widget"],
+                            ("--env", "GIT_SMART_HTTP=0"),
+                            shows=("remote: sallyport: Git's dumb HTTP protocol is not allowed.",), lines=None)
+
     def test_a_repository_that_is_not_granted(self):
         outcome = self.assert_refused(
             "repo_not_granted", ["git", "clone", "https://forge.test/acme/other"],
