@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/icmp6.h>
 #include <netinet/ip_icmp.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "os/firewall.h"
 #include "os/inside_test.h"
@@ -361,9 +363,12 @@ TEST(NetnsHelper, RefusesToMapRoot) {
 }
 
 TEST(NetnsHelper, WorksWithoutRoot) {
-  Forked child([]() -> std::string {
+  // A copy: the build may lie where only root can look.
+  const auto helper = std::filesystem::temp_directory_path() / fmt::format("sallyport-netns-{}", ::getpid());
+  std::filesystem::copy_file(SALLYPORT_NETNS, helper);
+  Forked child([&helper]() -> std::string {
     if (std::string wrong = testing::become_user(testing::kTestIds); !wrong.empty()) return wrong;
-    auto builder = NamespaceBuilder::start({.helper = SALLYPORT_NETNS, .become = std::nullopt});
+    auto builder = NamespaceBuilder::start({.helper = helper.string(), .become = std::nullopt});
     if (!builder) return builder.error().detail;
     auto space = builder->namespaces();
     if (!space) return space.error().detail;
@@ -372,6 +377,7 @@ TEST(NetnsHelper, WorksWithoutRoot) {
     return doors->mode == DoorMode::Redirect && doors->listeners.size() == 4 ? "" : doors->fallback_reason;
   });
   EXPECT_EQ(child.finish(), "");
+  std::filesystem::remove(helper);
 }
 
 TEST(NetnsHelper, ThatIsMissingIsAnErrorWithItsName) {

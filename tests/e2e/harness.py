@@ -5,6 +5,7 @@ $SALLYPORT_BIN_DIR. As root each test runs twice: with root starting `sallyport`
 workspace's owner), and with an unprivileged user starting it. Without root only the latter is possible.
 """
 
+import atexit
 import enum
 import functools
 import json
@@ -28,12 +29,27 @@ import canary  # noqa: E402
 import forge as forge_module  # noqa: E402
 import processes  # noqa: E402
 
-BIN_DIR = pathlib.Path(os.environ.get("SALLYPORT_BIN_DIR", REPO / "build/debug/bin")).absolute()
-SALLYPORT = BIN_DIR / "sallyport"
 # Generous: only a hang reaches it. Sanitizers on a busy machine are slow.
 RUN_TIMEOUT_SECONDS = 180
 # Nobody else on the machine has it, so whatever runs or lies under it belongs to this test process.
 TEST_UID = 23000 + os.getpid() % 40000 if os.getuid() == 0 else os.getuid()
+
+
+def _programs():
+    """Where the programs are. A checkout may lie where only root can look: then an ordinary user gets copies."""
+    folder = pathlib.Path(os.environ.get("SALLYPORT_BIN_DIR", REPO / "build/debug/bin")).absolute()
+    can_start = ["setpriv", "--reuid", str(TEST_UID), "--regid", str(TEST_UID), "--clear-groups",
+                 "test", "-x", str(folder / "sallyport")]
+    if os.getuid() != 0 or not folder.is_dir() or subprocess.run(can_start, check=False).returncode == 0:
+        return folder
+    copies = pathlib.Path(tempfile.mkdtemp(prefix="programs-"))
+    atexit.register(shutil.rmtree, copies, ignore_errors=True)
+    copies.chmod(0o755)
+    return pathlib.Path(shutil.copytree(folder, copies / "bin"))
+
+
+BIN_DIR = _programs()
+SALLYPORT = BIN_DIR / "sallyport"
 TOKEN = "canary-" + os.urandom(16).hex()
 # A commit needs an author, and the home inside is empty.
 AUTHOR = ("--env", "GIT_AUTHOR_NAME=T", "--env", "GIT_AUTHOR_EMAIL=t@forge.test",
