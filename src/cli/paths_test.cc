@@ -116,14 +116,14 @@ TEST_F(PathsTest, AreAnErrorInAFolderThatIsGone) {
 }
 
 TEST_F(PathsTest, AbsoluteIsSeenFromTheWorkingDirectory) {
-  const Paths here{.home = "/home/user", .working_directory = "/work/link", .config = "", .audit = ""};
+  const Paths here{.home = "/home/user", .working_directory = "/srv/link", .config = "", .audit = ""};
   const struct {
     const char* path;
     const char* expected;
   } cases[] = {
-      {"file", "/work/link/file"},     {"./a/../file", "/work/link/file"}, {"../file", "/work/file"},
-      {"../../../file", "/file"},      {"/etc/file", "/etc/file"},         {"/etc//x/../file", "/etc/file"},
-      {"~/file", "/work/link/~/file"},
+      {"file", "/srv/link/file"},     {"./a/../file", "/srv/link/file"}, {"../file", "/srv/file"},
+      {"../../../file", "/file"},     {"/etc/file", "/etc/file"},        {"/etc//x/../file", "/etc/file"},
+      {"~/file", "/srv/link/~/file"},
   };
   for (const auto& each : cases) EXPECT_EQ(absolute(each.path, here), each.expected) << each.path;
 }
@@ -131,14 +131,14 @@ TEST_F(PathsTest, AbsoluteIsSeenFromTheWorkingDirectory) {
 TEST_F(PathsTest, SourcesAreTheUsualFilesOrThoseThatTheUserNamed) {
   using config::Presence;
   const Paths here{
-      .home = "/home/user", .working_directory = "/work", .config = "/xdg/config.toml", .audit = ""};
+      .home = "/home/user", .working_directory = "/srv", .config = "/xdg/config.toml", .audit = ""};
   const config::Sources usual = sources_of({}, here);
-  EXPECT_EQ(usual.policy_path, "/work/sallyport.toml");
+  EXPECT_EQ(usual.policy_path, "/srv/sallyport.toml");
   EXPECT_EQ(usual.policy, Presence::Usual);
   EXPECT_EQ(usual.config_path, "/xdg/config.toml");
   EXPECT_EQ(usual.config, Presence::Usual);
   const config::Sources named = sources_of({.policy = "p.toml", .config = "/c.toml"}, here);
-  EXPECT_EQ(named.policy_path, "/work/p.toml");
+  EXPECT_EQ(named.policy_path, "/srv/p.toml");
   EXPECT_EQ(named.policy, Presence::Named);
   EXPECT_EQ(named.config_path, "/c.toml");
   EXPECT_EQ(named.config, Presence::Named);
