@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string document() {
-  const auto path = std::filesystem::path(__FILE__).parent_path() / "../../docs/git-protocol.md";
+  const auto path = std::filesystem::path(SALLYPORT_SOURCE_DIR) / "docs/git-protocol.md";
   std::ifstream in(path);
   std::string text{std::istreambuf_iterator<char>(in), {}};
   EXPECT_FALSE(text.empty()) << path;
