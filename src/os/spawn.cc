@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -31,7 +31,8 @@ enum class Step : int {
   Identity,
   UserNamespace,
   NetNamespace,
-  Terminal,
+  PidNamespace,
+  HandOver,  // no failure: another process goes on as the child
   ParentDeath,
   Execute,
 };
@@ -41,7 +42,7 @@ const char* step_text(Step step) {
     case Step::Signals:
       return "reset signals";
     case Step::Group:
-      return "make a process group or session";
+      return "make a session";
     case Step::Descriptors:
       return "arrange descriptors";
     case Step::Folder:
@@ -52,8 +53,10 @@ const char* step_text(Step step) {
       return "enter the user namespace";
     case Step::NetNamespace:
       return "enter the network namespace";
-    case Step::Terminal:
-      return "take the terminal";
+    case Step::PidNamespace:
+      return "make a process namespace";
+    case Step::HandOver:
+      return "hand over";
     case Step::ParentDeath:
       return "be tied to the parent's life (is it gone?)";
     case Step::Execute:
@@ -62,9 +65,10 @@ const char* step_text(Step step) {
   return "?";
 }
 
-struct ChildFailure {
+// What the child writes to its parent.
+struct Word {
   Step step;
-  int error;
+  int value;  // errno of a step that failed; HandOver: the pid of the process that goes on
 };
 
 // Everything that the child needs, made before the fork: after it only async-signal-safe calls are allowed.
@@ -74,7 +78,6 @@ struct Plan {
   std::vector<char*> environment;
   std::vector<DescriptorMap> descriptors;
   int above_targets = 3;  // no descriptor from here on is a target
-  pid_t parent = 0;
 };
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
@@ -86,9 +89,12 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
+void tell(int report, Word word) {
+  [[maybe_unused]] const ssize_t written = ::write(report, &word, sizeof word);
+}
+
 [[noreturn]] void give_up(int report, Step step) {
-  const ChildFailure failure{step, errno};
-  [[maybe_unused]] const ssize_t written = ::write(report, &failure, sizeof failure);
+  tell(report, {step, errno});
   ::_exit(127);
 }
 
@@ -97,19 +103,6 @@ void reset_signals() {
   standard.sa_handler = SIG_DFL;
   // Fails for SIGKILL, SIGSTOP and the C library's own two: none of them matters.
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
-}
-
-bool join_group(Grouping grouping) {
-  switch (grouping) {
-    case Grouping::Inherit:
-      return true;
-    case Grouping::NewProcessGroup:
-      return ::setpgid(0, 0) == 0;
-    case Grouping::NewSession:
-    case Grouping::NewSessionWithTerminal:
-      return ::setsid() >= 0;
-  }
-  return false;
 }
 
 // The sources first move above all targets, so that no dup2() overwrites one that is still needed. Then
@@ -131,10 +124,17 @@ bool become_quietly(const Ids& ids) {
          ::setresuid(ids.uid, ids.uid, ids.uid) == 0;
 }
 
-bool tie_to_parent(int signal, pid_t parent) {
+// Whoever reads the reports is the parent, and only that.
+bool parent_is_gone(int report) {
+  pollfd reader{report, 0, 0};
+  return ::poll(&reader, 1, 0) != 0;
+}
+
+// Not by getppid(): the parent has no number in a process namespace of the child's own.
+bool tie_to_parent(int signal, int report) {
   if (::prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) != 0) return false;
   errno = ESRCH;
-  return ::getppid() == parent;
+  return !parent_is_gone(report);
 }
 
 // Moves a descriptor out of the targets' way; it stays close-on-exec.
@@ -144,27 +144,48 @@ int lifted(int fd, int above_targets, int report) {
   return copy;
 }
 
-[[noreturn]] void run_child(Plan& plan, int report) {
+// Goes on as process 1 of a new namespace, and as another child of the same parent; the process that called
+// this ends. The new one waits until the parent can know of it: no process of ours is ever unknown to it.
+void enter_own_pid_namespace(int report) {
+  int go[2];
+  if (::unshare(CLONE_NEWPID | CLONE_NEWNS) != 0 || ::pipe2(go, O_CLOEXEC) != 0) {
+    give_up(report, Step::PidNamespace);
+  }
+  const long pid = ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  if (pid < 0) give_up(report, Step::PidNamespace);
+  char byte = 0;
+  if (pid > 0) {
+    tell(report, {Step::HandOver, static_cast<int>(pid)});
+    ::_exit(::write(go[1], &byte, 1) == 1 ? 0 : 127);
+  }
+  ::close(go[1]);
+  if (::read(go[0], &byte, 1) != 1) ::_exit(127);
+  // A program that knows its children by number looks for them in /proc.
+  if (::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
+    give_up(report, Step::PidNamespace);
+  }
+}
+
+[[noreturn]] void run_child(Plan& plan, int report, int report_reader) {
   const SpawnSpec& spec = plan.spec;
+  ::close(report_reader);
   report = lifted(report, plan.above_targets, report);
   const int program = spec.program_fd ? lifted(*spec.program_fd, plan.above_targets, report) : -1;
   const int user = spec.user_namespace ? lifted(*spec.user_namespace, plan.above_targets, report) : -1;
   const int net = spec.net_namespace ? lifted(*spec.net_namespace, plan.above_targets, report) : -1;
 
   reset_signals();
-  if (!join_group(spec.grouping)) give_up(report, Step::Group);
+  if (spec.grouping == Grouping::NewSession && ::setsid() < 0) give_up(report, Step::Group);
   if (!arrange_descriptors(plan.descriptors, plan.above_targets)) give_up(report, Step::Descriptors);
-  if (spec.grouping == Grouping::NewSessionWithTerminal && ::ioctl(0, TIOCSCTTY, 0) != 0) {
-    give_up(report, Step::Terminal);
-  }
   if (!spec.working_directory.empty() && ::chdir(spec.working_directory.c_str()) != 0) {
     give_up(report, Step::Folder);
   }
   if (spec.become && !become_quietly(*spec.become)) give_up(report, Step::Identity);
   if (user >= 0 && ::setns(user, CLONE_NEWUSER) != 0) give_up(report, Step::UserNamespace);
   if (net >= 0 && ::setns(net, CLONE_NEWNET) != 0) give_up(report, Step::NetNamespace);
+  if (spec.pid_namespace == PidNamespace::Own) enter_own_pid_namespace(report);
   // After every change of credentials: each of them clears it.
-  if (spec.parent_death_signal && !tie_to_parent(*spec.parent_death_signal, plan.parent)) {
+  if (spec.parent_death_signal && !tie_to_parent(*spec.parent_death_signal, report)) {
     give_up(report, Step::ParentDeath);
   }
   sigset_t none;
@@ -183,8 +204,7 @@ Result<Plan> make_plan(const SpawnSpec& spec, int null_device) {
   Plan plan{.spec = spec,
             .argv = pointers(spec.argv),
             .environment = pointers(spec.environment),
-            .descriptors = spec.descriptors,
-            .parent = ::getpid()};
+            .descriptors = spec.descriptors};
   for (int standard = 0; standard < 3; ++standard) {
     const bool named = std::ranges::any_of(
         spec.descriptors, [standard](const DescriptorMap& map) { return map.target_fd == standard; });
@@ -196,14 +216,25 @@ Result<Plan> make_plan(const SpawnSpec& spec, int null_device) {
   return plan;
 }
 
-// What the child wrote before it gave up; nullopt when exec closed the pipe.
-std::optional<ChildFailure> read_failure(int report) {
-  ChildFailure failure{};
-  ssize_t got = -1;
-  while ((got = ::read(report, &failure, sizeof failure)) < 0 && errno == EINTR) {
+// What the child has to say until it executes its program, which closes the pipe.
+struct Words {
+  std::optional<Word> failure;
+  std::optional<pid_t> successor;
+};
+
+Words read_words(int report) {
+  Words words;
+  while (true) {
+    Word word{};
+    const ssize_t got = ::read(report, &word, sizeof word);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != static_cast<ssize_t>(sizeof word)) return words;
+    if (word.step == Step::HandOver) {
+      words.successor = word.value;
+    } else {
+      words.failure = word;
+    }
   }
-  if (got != static_cast<ssize_t>(sizeof failure)) return std::nullopt;
-  return failure;
 }
 
 Result<std::optional<ExitStatus>> reap(const Child& child, int options) {
@@ -221,6 +252,16 @@ Result<std::optional<ExitStatus>> reap(const Child& child, int options) {
     status.signal = ended.si_status;
   }
   return status;
+}
+
+// A child that is not reaped yet, so its number is nobody else's.
+Result<Child> known_child(pid_t pid) {
+  Child child{pid, Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)))};
+  if (child.pidfd) return child;
+  auto error = fail_errno(Reason::Internal, "pidfd_open");
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  return error;
 }
 
 }  // namespace
@@ -243,7 +284,7 @@ Result<Child> spawn(const SpawnSpec& spec) {
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   // _Fork: the child calls nothing but async-signal-safe functions, so no atfork handler has work in it.
   const pid_t pid = ::_Fork();
-  if (pid == 0) run_child(*plan, report_write.get());
+  if (pid == 0) run_child(*plan, report_write.get(), report_read.get());
   const int fork_error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) {
@@ -252,17 +293,19 @@ Result<Child> spawn(const SpawnSpec& spec) {
   }
 
   report_write.reset();
-  Child child{pid, Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)))};
-  if (!child.pidfd) {
-    auto error = fail_errno(Reason::Internal, "start " + spec.program + ": pidfd_open");
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
-    return error;
+  auto child = known_child(pid);
+  if (!child) return fail(Reason::Internal, "start " + spec.program + ": " + child.error().detail);
+  const Words words = read_words(report_read.get());
+  if (words.successor) {
+    static_cast<void>(wait_child(*child));
+    child = known_child(*words.successor);
+    if (!child) return fail(Reason::Internal, "start " + spec.program + ": " + child.error().detail);
   }
-  if (const auto failure = read_failure(report_read.get())) {
-    static_cast<void>(wait_child(child));
-    return fail(Reason::Internal, "start " + spec.program + ": " + step_text(failure->step) + ": " +
-                                      errno_text(failure->error));
+  if (words.failure || (spec.pid_namespace == PidNamespace::Own && !words.successor)) {
+    static_cast<void>(wait_child(*child));
+    const Word why = words.failure.value_or(Word{Step::PidNamespace, ECHILD});
+    return fail(Reason::Internal,
+                "start " + spec.program + ": " + step_text(why.step) + ": " + errno_text(why.value));
   }
   return child;
 }
@@ -290,10 +333,6 @@ Status kill_child(const Child& child, int signal) {
     return fail_errno(Reason::Internal, "pidfd_send_signal");
   }
   return {};
-}
-
-void kill_group(const Child& child, int signal) {
-  if (child.pid > 1) ::kill(-child.pid, signal);
 }
 
 }  // namespace sallyport::os

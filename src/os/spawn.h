@@ -21,11 +21,14 @@ struct DescriptorMap {
   int target_fd;  // the number in the child
 };
 
-enum class Grouping {
-  Inherit,
-  NewProcessGroup,
-  NewSession,
-  NewSessionWithTerminal,  // and descriptor 0 of the child, a terminal, becomes its controlling terminal
+enum class Grouping { Inherit, NewSession };
+
+enum class PidNamespace {
+  Parents,
+  // The child is process 1 of a namespace of its own, with a /proc of its own to match: whatever it starts,
+  // and whatever that starts, is killed by the kernel when the child ends, and is gone before its end shows.
+  // Needs `user_namespace`, in which the child has the rights to make it.
+  Own,
 };
 
 struct SpawnSpec {
@@ -37,6 +40,7 @@ struct SpawnSpec {
   std::optional<Ids> become;               // before namespaces are entered: no uid 0 meets a foreign one
   std::optional<int> user_namespace;
   std::optional<int> net_namespace;
+  PidNamespace pid_namespace = PidNamespace::Parents;
   std::string working_directory;  // empty: the parent's
   // Sent when the *thread* that called spawn() ends.
   std::optional<int> parent_death_signal;
@@ -67,8 +71,5 @@ Result<std::optional<ExitStatus>> poll_child(const Child& child);
 Result<std::optional<ExitStatus>> wait_child_within(const Child& child, std::chrono::milliseconds timeout);
 // Sends a signal; one to a child that has ended already is no error.
 Status kill_child(const Child& child, int signal);
-// The same for everything that stayed in the child's process group, started with NewProcessGroup; before the
-// child is reaped, since the group's number is the child's.
-void kill_group(const Child& child, int signal);
 
 }  // namespace sallyport::os

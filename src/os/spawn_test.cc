@@ -6,6 +6,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <optional>
+#include <stdexcept>
+
 #include "os/inside_test.h"
 #include "os/safe_path.h"
 
@@ -76,9 +79,12 @@ TEST(Spawn, ReturnsTheErrorOfAProgramThatCannotBeExecuted) {
       {"no namespace",
        {.program = "/bin/true", .argv = {"x"}, .user_namespace = STDERR_FILENO},
        "start /bin/true: enter the user namespace: Invalid argument"},
-      {"no terminal",
-       {.program = "/bin/true", .argv = {"x"}, .grouping = Grouping::NewSessionWithTerminal},
-       "start /bin/true: take the terminal: Inappropriate ioctl for device"},
+      {"no right to a process namespace",
+       {.program = "/bin/true",
+        .argv = {"x"},
+        .become = testing::test_ids(),
+        .pid_namespace = PidNamespace::Own},
+       "start /bin/true: make a process namespace: Operation not permitted"},
   };
   for (const auto& test : cases) {
     auto child = spawn(test.spec);
@@ -130,10 +136,9 @@ TEST(Spawn, ResetsTheSignalsOfTheParent) {
   EXPECT_EQ(parent.finish(), "SigBlk: 0000000000000000\nSigIgn: 0000000000000000\n");
 }
 
-TEST(Spawn, MakesASessionOrAGroup) {
+TEST(Spawn, MakesASession) {
   const std::string ids = "set -- $(cat /proc/$$/stat); echo $(($5 == $$)) $(($6 == $$))";
   EXPECT_EQ(output_of(ids), "0 0\n");
-  EXPECT_EQ(output_of(ids, {.grouping = Grouping::NewProcessGroup}), "1 0\n");
   EXPECT_EQ(output_of(ids, {.grouping = Grouping::NewSession}), "1 1\n");
 }
 
@@ -177,6 +182,99 @@ TEST(Spawn, TiesTheChildToTheLifeOfItsParent) {
   }
   char byte = 0;
   EXPECT_EQ(::read(read_end.get(), &byte, 1), 0);
+}
+
+// Namespaces for a test, and what a spec needs to start something in them.
+struct OwnProcesses {
+  OwnProcesses() {
+    auto builder = NamespaceBuilder::start({.helper = SALLYPORT_NETNS, .become = testing::test_ids()});
+    if (!builder) throw std::runtime_error(builder.error().detail);
+    auto made = builder->namespaces();
+    if (!made) throw std::runtime_error(made.error().detail);
+    space = std::move(*made);
+  }
+  SpawnSpec spec() const {
+    return {.become = testing::test_ids(),
+            .user_namespace = space.user.get(),
+            .pid_namespace = PidNamespace::Own,
+            .parent_death_signal = SIGKILL};
+  }
+  Namespace space;
+};
+
+TEST(Spawn, MakesTheChildProcess1OfANamespaceWithItsOwnProc) {
+  EXPECT_EQ(output_of("echo $$ $(readlink /proc/self) $(ls -d /proc/[0-9]* | wc -l)", OwnProcesses().spec()),
+            "1 2 3\n");
+}
+
+TEST(Spawn, TellsTheExitCodeOfAChildWithItsOwnNamespace) {
+  const OwnProcesses own;
+  SpawnSpec spec = own.spec();
+  spec.program = "/bin/sh";
+  spec.argv = {"sh", "-c", "exit 7"};
+  auto child = spawn(spec);
+  ASSERT_TRUE(child) << child.error().detail;
+  auto status = wait_child(*child);
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->code, 7);
+}
+
+TEST(Spawn, ReturnsTheErrorOfAChildWithItsOwnNamespaceThatCannotBeExecuted) {
+  const OwnProcesses own;
+  SpawnSpec spec = own.spec();
+  spec.program = "/nonexistent";
+  spec.argv = {"x"};
+  auto child = spawn(spec);
+  ASSERT_FALSE(child);
+  EXPECT_EQ(child.error().detail, "start /nonexistent: execute: No such file or directory");
+}
+
+// A grandchild that took no precaution at all, as bubblewrap's in its first milliseconds.
+constexpr char kGrandchildThatStays[] = "sleep 1000 >&9 & echo started; sleep 1000 >&9";
+
+TEST(Spawn, KillsWhatAChildWithItsOwnNamespaceStarted) {
+  const OwnProcesses own;
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const Fd read_end(ends[0]);
+  std::optional<Child> child;
+  {
+    const Fd write_end(ends[1]);
+    SpawnSpec spec = own.spec();
+    spec.program = "/bin/sh";
+    spec.argv = {"sh", "-c", kGrandchildThatStays};
+    spec.descriptors = {{write_end.get(), 1}, {write_end.get(), 9}};
+    auto started = spawn(spec);
+    ASSERT_TRUE(started) << started.error().detail;
+    child = std::move(*started);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(read_end.get(), &byte, 1), 1);
+  ASSERT_TRUE(kill_child(*child, SIGKILL));
+  ASSERT_TRUE(wait_child(*child));
+  EXPECT_NE(read_whole(read_end.get(), kMaxOutput)->find("tarted"), std::string::npos) << "or it hangs here";
+}
+
+TEST(Spawn, KillsWhatAChildWithItsOwnNamespaceStartedWhenTheParentEnds) {
+  const OwnProcesses own;
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const Fd read_end(ends[0]);
+  {
+    const Fd write_end(ends[1]);
+    testing::Forked parent([&]() -> std::string {
+      SpawnSpec spec = own.spec();
+      spec.program = "/bin/sh";
+      spec.argv = {"sh", "-c", kGrandchildThatStays};
+      spec.descriptors = {{write_end.get(), 1}, {write_end.get(), 9}};
+      auto child = spawn(spec);
+      char byte = 0;
+      if (!child) return child.error().detail;
+      return ::read(read_end.get(), &byte, 1) == 1 ? "" : "not started";
+    });
+    ASSERT_EQ(parent.finish(), "");
+  }
+  EXPECT_NE(read_whole(read_end.get(), kMaxOutput)->find("tarted"), std::string::npos) << "or it hangs here";
 }
 
 TEST(Process, FindsItsOwnFolderAndPrograms) {

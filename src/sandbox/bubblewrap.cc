@@ -157,9 +157,10 @@ os::SpawnSpec spawn_spec(const SandboxSpec& spec, const BubblewrapCall& call) {
       .become = spec.become,
       .user_namespace = spec.user_namespace,
       .net_namespace = spec.net_namespace,
+      // bwrap ties what it starts to its own life only after some steps, and is itself tied to the warden's.
+      .pid_namespace = os::PidNamespace::Own,
       .working_directory = "/",
       .parent_death_signal = SIGKILL,
-      .grouping = os::Grouping::NewProcessGroup,
   };
 }
 

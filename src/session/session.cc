@@ -48,7 +48,7 @@ Session::~Session() {
   if (namespace_.link_watch) loop_.unwatch(namespace_.link_watch.get());
   if (sandbox_) {
     loop_.unwatch(sandbox_->pidfd.get());
-    os::kill_group(*sandbox_, SIGKILL);
+    (void)os::kill_child(*sandbox_, SIGKILL);
     (void)os::wait_child(*sandbox_);
   }
 }
@@ -295,7 +295,6 @@ void Session::on_exited(const sandbox::Exited& exited) {
 }
 
 void Session::on_sandbox_end() {
-  os::kill_group(*sandbox_, SIGKILL);  // when bubblewrap itself was killed
   const auto status = os::wait_child(*sandbox_);
   loop_.unwatch(sandbox_->pidfd.get());
   sandbox_.reset();
@@ -348,12 +347,11 @@ void Session::fail_session(std::string text) {
   end_sandbox();
 }
 
-// Kills everything in it: the first process of the sandbox's pid namespace dies with bubblewrap; and before
-// it is tied to it, in bubblewrap's first milliseconds, it is in the same process group.
+// Kills everything in it: bubblewrap is the first process of a namespace.
 void Session::end_sandbox() {
   phase_ = Phase::Ending;
   if (!sandbox_) return finish_when_drained();
-  os::kill_group(*sandbox_, SIGKILL);
+  (void)os::kill_child(*sandbox_, SIGKILL);
 }
 
 // With the sandbox dead, its connections end, and the gate says so; requests get the time for their last
