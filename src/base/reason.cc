@@ -88,6 +88,8 @@ constexpr std::array kTable{
     Row{AuditUnavailable,
         {"audit_unavailable", Gateway, 503, "The audit log cannot be written, so nothing is let through."}},
     Row{SessionEnded, {"session_ended", Gateway, 503, "The session has ended."}},
+    Row{ProcessDied, {"process_died", Gateway, 503, "A process of the gateway died; try again."}},
+    Row{Interrupted, {"interrupted", Gateway, 503, "The gateway ended before the request did."}},
     Row{Overloaded, {"overloaded", Gateway, 503, "The gateway is at one of its limits; try again."}},
     Row{Internal, {"internal", Gateway, 500, "The gateway made a mistake."}},
 };

@@ -70,6 +70,8 @@ enum class Reason : std::uint8_t {
   CredentialUnavailable,
   AuditUnavailable,
   SessionEnded,
+  ProcessDied,
+  Interrupted,
   Overloaded,
   Internal,
 };

@@ -15,11 +15,15 @@ namespace {
 
 constexpr std::string_view kFailed = "failed ";
 
+std::unexpected<Error> helper_died() {
+  return fail(Reason::ProcessDied, "sallyport-netns, which makes the sandbox's network, died");
+}
+
 // The helper's answer, or its error.
 Result<Packet> receive_answer(int control) {
   auto packet = recv_packet_within(control, kNamespaceTimeout);
   if (!packet) return fail(Reason::Internal, "sallyport-netns: " + packet.error().detail);
-  if (packet->end) return fail(Reason::Internal, "sallyport-netns ended without an answer");
+  if (packet->end) return helper_died();
   if (packet->bytes.starts_with(kFailed)) {
     return fail(Reason::Internal, packet->bytes.substr(kFailed.size()));
   }
@@ -88,7 +92,7 @@ Result<Namespace> NamespaceBuilder::namespaces() {
 
 Result<Doors> NamespaceBuilder::open_doors(DoorWish wish) {
   const std::string_view request = wish == DoorWish::Redirect ? "open redirect" : "open direct";
-  if (auto sent = send_packet(control_.get(), request); !sent) return fail(std::move(sent));
+  if (!send_packet(control_.get(), request)) return helper_died();
   auto answer = receive_answer(control_.get());
   if (!answer) return fail(std::move(answer));
 

@@ -310,6 +310,10 @@ Result<Child> spawn(const SpawnSpec& spec) {
   return child;
 }
 
+std::string ExitStatus::text() const {
+  return signal ? "signal " + std::to_string(*signal) : "exit code " + std::to_string(code);
+}
+
 Result<ExitStatus> wait_child(const Child& child) {
   auto status = reap(child, 0);
   if (!status) return fail(std::move(status));

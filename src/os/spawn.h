@@ -58,6 +58,8 @@ struct ExitStatus {
   bool ok() const { return !signal && code == 0; }
   // As a shell would give it: 128 + signal when killed.
   int shell_code() const { return signal ? 128 + *signal : code; }
+  // "signal 9", "exit code 1".
+  std::string text() const;
 };
 
 // All signals are at their defaults and unblocked in the child.

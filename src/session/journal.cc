@@ -18,11 +18,11 @@ Status Journal::append(const audit::Event& event) {
   return {};
 }
 
-void Journal::end_open_requests(const std::string& detail) {
+void Journal::end_open_requests(const Error& why) {
   for (auto& [request, event] : std::exchange(open_, {})) {
     event.kind = audit::Kind::End;
-    event.reason = Reason::SessionEnded;
-    event.detail = detail;
+    event.reason = why.reason;
+    event.detail = why.detail;
     if (sink_.append(session_, event)) summary_.add(event);
   }
 }

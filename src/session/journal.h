@@ -20,8 +20,8 @@ class Journal {
   Journal(audit::Sink sink, std::string session) : sink_(std::move(sink)), session_(std::move(session)) {}
 
   Status append(const audit::Event& event);
-  // Writes an End with SessionEnded for every request that has none.
-  void end_open_requests(const std::string& detail);
+  // Writes an End with that reason and detail for every request that has none.
+  void end_open_requests(const Error& why);
 
   std::size_t open_requests() const { return open_.size(); }
   const audit::Summary& summary() const { return summary_; }

@@ -78,7 +78,7 @@ TEST_F(JournalTest, EndsWhatIsStillOpen) {
   ASSERT_TRUE(journal_->append(push));
   ASSERT_TRUE(journal_->append(event(audit::Kind::Begin, "r2")));
   ASSERT_TRUE(journal_->append(event(audit::Kind::End, "r2")));
-  journal_->end_open_requests("the gate died");
+  journal_->end_open_requests({Reason::ProcessDied, "the gate died"});
 
   EXPECT_EQ(journal_->open_requests(), 0U);
   const auto all = lines();
@@ -86,12 +86,12 @@ TEST_F(JournalTest, EndsWhatIsStillOpen) {
   EXPECT_THAT(all[0], HasSubstr("refs/heads/main"));
   EXPECT_THAT(all[3], HasSubstr(R"("kind":"end")"));
   EXPECT_THAT(all[3], HasSubstr(R"("r1")"));
-  EXPECT_THAT(all[3], HasSubstr(R"("session_ended")"));
+  EXPECT_THAT(all[3], HasSubstr(R"("process_died")"));
   EXPECT_THAT(all[3], HasSubstr("the gate died"));
   EXPECT_THAT(all[3], Not(HasSubstr("refs/heads/main")));
-  EXPECT_THAT(journal_->summary().line(), HasSubstr("session_ended 1"));
+  EXPECT_THAT(journal_->summary().line(), HasSubstr("process_died 1"));
 
-  journal_->end_open_requests("again");
+  journal_->end_open_requests({Reason::SessionEnded, "again"});
   EXPECT_EQ(lines().size(), 4U);
 }
 
@@ -126,7 +126,7 @@ TEST_F(JournalTest, CountsNothingThatCouldNotBeWritten) {
   EXPECT_EQ(journal_->summary().refused(), 0U);
 
   const std::string before = journal_->summary().line();
-  journal_->end_open_requests("the log is full");
+  journal_->end_open_requests({Reason::SessionEnded, "the log is full"});
   EXPECT_EQ(journal_->summary().line(), before);
   EXPECT_EQ(lines().size(), 1U);
 }

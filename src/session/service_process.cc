@@ -63,12 +63,12 @@ void ServiceProcess::on_readable() {
 }
 
 void ServiceProcess::died() {
-  forget();
+  const std::string how = fmt::format("{} died ({})", program_name_, forget());
   if (restarts_ >= kMaxRestarts) {
     return callbacks_.on_failure(
-        Error{Reason::Internal, fmt::format("{} died {} times", program_name_, restarts_ + 1)});
+        Error{Reason::ProcessDied, fmt::format("{}, for the {}th time", how, restarts_ + 1)});
   }
-  callbacks_.on_death();
+  callbacks_.on_death(how);
   const auto back_off = std::min(kFirstBackOff * (1 << std::min(restarts_, 6)), kLongestBackOff);
   ++restarts_;
   restart_timer_ = loop_.after(back_off, [this] {
@@ -77,19 +77,20 @@ void ServiceProcess::died() {
   });
 }
 
-void ServiceProcess::forget() {
-  if (!child_) return;
+std::string ServiceProcess::forget() {
+  if (!child_) return "";
   loop_.unwatch(control_.get());
   control_.reset();
   (void)os::kill_child(*child_, SIGKILL);
-  (void)os::wait_child(*child_);
+  const auto ended = os::wait_child(*child_);
   child_.reset();
+  return ended ? ended->text() : ended.error().detail;
 }
 
 void ServiceProcess::stop() {
   if (restart_timer_) loop_.cancel(*restart_timer_);
   restart_timer_.reset();
-  forget();
+  (void)forget();
 }
 
 }  // namespace sallyport::session

@@ -28,8 +28,8 @@ class ServiceProcess {
     // The process runs, for the first time or again: tell it everything it needs to know.
     std::function<void()> on_start;
     std::function<void(os::Packet)> on_packet;
-    // It died; a restart is on its way.
-    std::function<void()> on_death;
+    // It died; a restart is on its way. `how`: "sallyport-gate died (signal 9)".
+    std::function<void(const std::string& how)> on_death;
     // It died too often, or cannot be started.
     std::function<void(Error)> on_failure;
   };
@@ -51,7 +51,8 @@ class ServiceProcess {
  private:
   void on_readable();
   void died();
-  void forget();
+  // Kills and reaps it, if it has not ended; how it ended.
+  std::string forget();
 
   os::EventLoop& loop_;
   std::string program_name_;

@@ -13,7 +13,10 @@ namespace {
 // What each process may write into the log; anything else in its name would be a forgery.
 bool gate_may_record(audit::Kind kind) {
   using enum audit::Kind;
-  return kind == Begin || kind == End || kind == Refused || kind == Refs;
+  return kind == Begin || kind == End || kind == Refused || kind == Refs || kind == Alarm;
+}
+bool vault_may_record(audit::Kind kind) {
+  return kind == audit::Kind::Credential || kind == audit::Kind::Alarm;
 }
 
 }  // namespace
@@ -30,19 +33,16 @@ Services::Services(os::EventLoop& loop, Journal& journal, Setup setup, Callbacks
             {.on_start = [this] { greet_gate(); },
              .on_packet = [this](const os::Packet& packet) { on_gate_packet(packet); },
              .on_death =
-                 [this] {
-                   journal_.end_open_requests("the gate died");
-                   callbacks_.on_notice("the gate died and is started again; open connections are lost");
+                 [this](const std::string& how) {
+                   on_death(how, "open connections");
+                   journal_.end_open_requests({Reason::ProcessDied, how});
                  },
-             .on_failure = [this](const Error& error) { give_up(error.detail); }}),
+             .on_failure = [this](Error error) { give_up(std::move(error)); }}),
       vault_(loop, "sallyport-vault", setup_.identities.become_vault,
              {.on_start = [this] { greet_vault(); },
               .on_packet = [this](const os::Packet& packet) { on_vault_packet(packet); },
-              .on_death =
-                  [this] {
-                    callbacks_.on_notice("the vault died and is started again; open requests are lost");
-                  },
-              .on_failure = [this](const Error& error) { give_up(error.detail); }}) {}
+              .on_death = [this](const std::string& how) { on_death(how, "requests with credentials"); },
+              .on_failure = [this](Error error) { give_up(std::move(error)); }}) {}
 
 Status Services::start() {
   if (auto status = vault_.start(); !status) return status;
@@ -60,7 +60,7 @@ Result<Fd> Services::grant_file() const {
 
 void Services::greet_gate() {
   auto grant = grant_file();
-  if (!grant) return give_up(grant.error().detail);
+  if (!grant) return give_up(grant.error());
   gate_.send(wire::encode(
                  wire::ToGate(wire::GateStart{setup_.session, setup_.ca_certificate_pem, setup_.ca_key_pem})),
              std::array{grant->get()});
@@ -72,7 +72,7 @@ void Services::greet_gate() {
 
 void Services::greet_vault() {
   auto grant = grant_file();
-  if (!grant) return give_up(grant.error().detail);
+  if (!grant) return give_up(grant.error());
   vault_.send(wire::encode(wire::ToVault(wire::VaultStart{setup_.session})), std::array{grant->get()});
   if (in_use_) credentials_.open_all();
   connect();
@@ -81,7 +81,7 @@ void Services::greet_vault() {
 void Services::connect() {
   if (!in_use_ || !gate_.running() || !vault_.running()) return;
   auto sockets = os::socket_pair(os::SocketKind::Packet);
-  if (!sockets) return give_up(sockets.error().detail);
+  if (!sockets) return give_up(sockets.error());
   vault_.send(wire::encode(wire::ToVault(wire::VaultGate{})), std::array{sockets->first.get()});
   gate_.send(wire::encode(wire::ToGate(wire::GateVault{})), std::array{sockets->second.get()});
 }
@@ -129,7 +129,7 @@ Status Services::open_for_use() {
 }
 
 void Services::on_credential_file(const std::string& name, Fd file, const std::string& problem) {
-  if (!problem.empty() && !usable_) return give_up(problem);
+  if (!problem.empty() && !usable_) return give_up({Reason::CredentialUnavailable, problem});
   if (problem.empty()) {
     unopened_credentials_.erase(name);
   } else {
@@ -148,7 +148,7 @@ void Services::on_credential_loaded(const wire::CredentialLoaded& loaded) {
   if (unopened_credentials_.contains(loaded.name)) return;
   if (!loaded.problem.empty()) {
     const std::string text = fmt::format("credential '{}': {}", loaded.name, loaded.problem);
-    return usable_ ? callbacks_.on_notice(text) : give_up(text);
+    return usable_ ? callbacks_.on_notice(text) : give_up({Reason::CredentialUnavailable, text});
   }
   awaited_credentials_.erase(loaded.name);
   if (usable_ || !awaited_credentials_.empty()) return;
@@ -158,7 +158,7 @@ void Services::on_credential_loaded(const wire::CredentialLoaded& loaded) {
 
 void Services::on_gate_packet(const os::Packet& packet) {
   auto message = wire::decode_from_gate(packet.bytes);
-  if (!message) return give_up("the gate sent a message that is none");
+  if (!message) return give_up({Reason::Internal, "the gate sent a message that is none"});
   std::visit(Visitor{[](const wire::Ready&) {},
                      [this](const wire::AuditAppend& append) {
                        const bool written =
@@ -170,17 +170,27 @@ void Services::on_gate_packet(const os::Packet& packet) {
 
 void Services::on_vault_packet(const os::Packet& packet) {
   auto message = wire::decode_from_vault(packet.bytes);
-  if (!message) return give_up("the vault sent a message that is none");
+  if (!message) return give_up({Reason::Internal, "the vault sent a message that is none"});
   std::visit(Visitor{[](const wire::Ready&) {},
                      [this](const wire::VaultEvent& vault) {
-                       if (vault.event.kind == audit::Kind::Credential) (void)journal_.append(vault.event);
+                       if (vault_may_record(vault.event.kind)) (void)journal_.append(vault.event);
                      },
                      [this](const wire::CredentialLoaded& loaded) { on_credential_loaded(loaded); }},
              *message);
 }
 
-void Services::give_up(const std::string& text) {
-  callbacks_.on_failure(text);
+void Services::on_death(const std::string& how, std::string_view lost) {
+  audit::Event alarm;
+  alarm.kind = audit::Kind::Alarm;
+  alarm.reason = Reason::ProcessDied;
+  alarm.detail = how;
+  (void)journal_.append(alarm);
+  callbacks_.on_notice(
+      fmt::format("{} and is started again; {} are lost: run again what failed in the sandbox", how, lost));
+}
+
+void Services::give_up(Error error) {
+  callbacks_.on_failure(std::move(error));
 }
 
 }  // namespace sallyport::session

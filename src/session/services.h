@@ -35,7 +35,7 @@ class Services {
     // Something the user should know: a process was restarted, a credential cannot be read any more.
     std::function<void(std::string)> on_notice;
     // The session cannot go on.
-    std::function<void(std::string)> on_failure;
+    std::function<void(Error)> on_failure;
   };
 
   Services(os::EventLoop& loop, Journal& journal, Setup setup, Callbacks callbacks);
@@ -61,7 +61,8 @@ class Services {
   void send_doors();
   void send_packet_log();
   Result<Fd> grant_file() const;
-  void give_up(const std::string& text);
+  void on_death(const std::string& how, std::string_view lost);
+  void give_up(Error error);
 
   Journal& journal_;
   Setup setup_;

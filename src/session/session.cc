@@ -31,6 +31,12 @@ std::vector<os::Endpoint> far_addresses(bool with_ipv6) {
   return result;
 }
 
+// For the user. What died leaves nothing behind, so that trying again is all there is to do.
+std::string failure_text(const Error& error) {
+  if (error.reason != Reason::ProcessDied) return error.detail;
+  return error.detail + ". Nothing is left running: run the same command again";
+}
+
 }  // namespace
 
 Session::Session(os::EventLoop& loop, Request request, std::array<Fd, 3> stdio, Callbacks callbacks)
@@ -56,10 +62,10 @@ Session::~Session() {
 void Session::start() {
   start_timer_ = loop_.after(kStartLimit, [this] {
     start_timer_.reset();
-    fail_session("the sandbox did not get ready in time");
+    fail_session({Reason::SessionEnded, "the sandbox did not get ready in time"});
   });
   auto plan = make_plan(request_);
-  if (!plan) return fail_session(std::move(plan).error());
+  if (!plan) return fail_session({Reason::SessionEnded, std::move(plan).error()});
   plan_ = std::move(*plan);
   for (const std::string& notice : plan_->notices) callbacks_.on_notice(notice);
   for (const auto step : {&Session::prepare, &Session::build_namespaces, &Session::start_services,
@@ -112,7 +118,7 @@ Status Session::start_services() {
                     Services::Callbacks{
                         .on_usable = [this] { go(); },
                         .on_notice = [this](const std::string& text) { callbacks_.on_notice(text); },
-                        .on_failure = [this](const std::string& text) { fail_session(text); },
+                        .on_failure = [this](Error error) { fail_session(std::move(error)); },
                     });
   return services_->start();
 }
@@ -257,7 +263,7 @@ void Session::on_init_readable() {
     return;
   }
   auto message = sandbox::decode_from_init((*packet)->bytes);
-  if (!message) return fail_session("the sandbox's init sent a message that is none");
+  if (!message) return fail_session({Reason::SessionEnded, "the sandbox's init sent a message that is none"});
   on_init_message(*message);
 }
 
@@ -282,14 +288,16 @@ Status Session::on_phase_passed(int phase) {
 
 void Session::on_preflight_failed(const sandbox::Failed& failed) {
   if (phase_ != Phase::Closed && phase_ != Phase::Doors) {
-    return fail_session("the sandbox's init answered out of order");
+    return fail_session({Reason::SessionEnded, "the sandbox's init answered out of order"});
   }
-  fail_session(fmt::format("the pre-flight check '{}' failed, so the command was not started: {}",
-                           sandbox::name(failed.check), failed.detail));
+  fail_session({Reason::SessionEnded,
+                fmt::format("the pre-flight check '{}' failed, so the command was not started: {}",
+                            sandbox::name(failed.check), failed.detail)});
 }
 
 void Session::on_exited(const sandbox::Exited& exited) {
-  if (phase_ != Phase::Running) return fail_session("the sandbox's init answered out of order");
+  if (phase_ != Phase::Running)
+    return fail_session({Reason::SessionEnded, "the sandbox's init answered out of order"});
   exit_code_ = exited.shell_code();
   end_sandbox();
 }
@@ -298,12 +306,14 @@ void Session::on_sandbox_end() {
   const auto status = os::wait_child(*sandbox_);
   loop_.unwatch(sandbox_->pidfd.get());
   sandbox_.reset();
-  if (phase_ == Phase::Running) {
-    // Without a word from init: it was killed from inside, or bubblewrap from outside.
-    exit_code_ = status ? status->shell_code() : 128 + SIGKILL;
-  } else if (phase_ != Phase::Ending && !failure_) {
-    failure_ = fmt::format("bubblewrap ended (exit code {}) before the sandbox was ready",
-                           status ? status->shell_code() : -1);
+  // The first process inside says how the command ended, and nothing inside can kill it. Without a word from
+  // it, it or bubblewrap was killed from outside.
+  if (phase_ != Phase::Ending && !failure_) {
+    failure_ = {Reason::ProcessDied,
+                fmt::format("the sandbox died ({}: bubblewrap, or sallyport-init in it){}",
+                            status ? status->text() : status.error().detail,
+                            phase_ == Phase::Running ? "" : " before the command was started")};
+    record_alarm(*failure_);
   }
   phase_ = Phase::Ending;
   finish_when_drained();
@@ -317,33 +327,39 @@ void Session::on_link_event() {
   }
   if (status) return;
   loop_.unwatch(namespace_.link_watch.get());
+  record_alarm({Reason::SessionEnded, status.error().detail});
+  fail_session({Reason::SessionEnded,
+                fmt::format("the sandbox's network changed from outside, so the session was ended: {}",
+                            status.error().detail)});
+}
+
+void Session::record_alarm(const Error& error) {
   audit::Event alarm;
   alarm.kind = audit::Kind::Alarm;
-  alarm.reason = Reason::SessionEnded;
-  alarm.detail = status.error().detail;
+  alarm.reason = error.reason;
+  alarm.detail = error.detail;
   (void)journal_->append(alarm);
-  fail_session(fmt::format("the sandbox's network changed from outside, so the session was ended: {}",
-                           status.error().detail));
 }
 
 void Session::signal(int number) {
   if (phase_ == Phase::Ending || phase_ == Phase::Over) return;
-  if (phase_ != Phase::Running) return fail_session("interrupted before the command was started");
+  if (phase_ != Phase::Running)
+    return fail_session({Reason::SessionEnded, "interrupted before the command was started"});
   if (number == SIGCONT) return tell_init(sandbox::Resume{});
   if (sandbox::is_forwarded(number)) tell_init(sandbox::ForwardSignal{static_cast<std::uint8_t>(number)});
 }
 
 void Session::abandon() {
-  fail_session("the command line went away");
+  fail_session({Reason::SessionEnded, "the command line went away"});
 }
 
 void Session::proceed(const Status& status) {
-  if (!status) fail_session(status.error().detail);
+  if (!status) fail_session(status.error());
 }
 
-void Session::fail_session(std::string text) {
+void Session::fail_session(Error error) {
   if (phase_ == Phase::Over || failure_) return;
-  failure_ = std::move(text);
+  failure_ = std::move(error);
   end_sandbox();
 }
 
@@ -372,14 +388,15 @@ void Session::finish() {
   start_timer_.reset();
   phase_ = Phase::Over;
   if (services_) services_->stop();
-  if (journal_) journal_->end_open_requests("the session ended");
+  if (journal_) journal_->end_open_requests({Reason::SessionEnded, "the session ended"});
   if (start_recorded_) {
     audit::Event event;
     event.kind = audit::Kind::SessionEnd;
-    event.detail = failure_ ? *failure_ : fmt::format("exit code {}", exit_code_);
+    event.reason = failure_ ? failure_->reason : Reason::None;
+    event.detail = failure_ ? failure_->detail : fmt::format("exit code {}", exit_code_);
     (void)journal_->append(event);
   }
-  if (failure_) return callbacks_.on_failed(*failure_);
+  if (failure_) return callbacks_.on_failed(failure_text(*failure_));
   callbacks_.on_finished(exit_code_, journal_->summary().line());
 }
 

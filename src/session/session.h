@@ -71,7 +71,8 @@ class Session {
 
   void tell_init(const sandbox::ToInit& message, std::span<const int> fds = {});
   void proceed(const Status& status);
-  void fail_session(std::string text);
+  void fail_session(Error error);
+  void record_alarm(const Error& error);
   void end_sandbox();
   void finish_when_drained();
   void finish();
@@ -98,9 +99,9 @@ class Session {
   Fd init_;  // the control socket of sallyport-init
   wire::GateProbe probe_;
 
-  // What is said at the end: an exit code, or the text of a failure.
+  // What is said at the end: an exit code, or why there is none.
   int exit_code_ = 0;
-  std::optional<std::string> failure_;
+  std::optional<Error> failure_;
   std::optional<os::EventLoop::TimerId> start_timer_;
   std::optional<os::EventLoop::TimerId> drain_timer_;
 };

@@ -28,6 +28,15 @@ def _stat(pid):
     return state, int(parent)
 
 
+def parent(pid):
+    stat = _stat(pid)
+    return stat[1] if stat else None
+
+
+def children(pid):
+    return [child for child in all_pids() if (stat := _stat(child)) and stat[1] == pid and stat[0] != "Z"]
+
+
 def all_pids():
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
@@ -124,7 +133,12 @@ class Snapshot:
             files |= set(_entries_of(shared, self._uid))
         # A namespace lives as long as a process is in it or a mount holds it, so these two stand for it as well.
         running = {str(pid) for pid in all_pids() if uid_of(pid) == self._uid and (_stat(pid) or "Z")[0] != "Z"}
-        return {"mount": mounts, "unix socket": unix, "file": files, "process of the test's uid": running,
+        if ALONE:
+            namespaces = {f"{kind} of {describe(pid)}" for pid in all_pids() for kind in _namespaces(pid)}
+            routes = set(pathlib.Path("/proc/net/route").read_text().splitlines())
+        else:
+            namespaces, routes = set(), set()
+        return {"namespace": namespaces, "route": routes, "mount": mounts, "unix socket": unix, "file": files, "process of the test's uid": running,
                 "listener": _listeners(self._uid)}
 
 
@@ -135,6 +149,19 @@ def _entries_of(folder, uid):
                     or (ALONE and e.name.startswith("sallyport"))]
     except OSError:
         return []
+
+
+def _namespaces(pid):
+    """Of those kinds that we make; that of the test itself is not one."""
+    found = set()
+    for kind in ("net", "user", "mnt", "pid"):
+        try:
+            name = os.readlink(f"/proc/{pid}/ns/{kind}")
+        except OSError:
+            continue
+        if name != os.readlink(f"/proc/self/ns/{kind}"):
+            found.add(name)
+    return found
 
 
 def _listeners(uid):

@@ -274,6 +274,38 @@ class Forge:
     def close_gate(self):
         (self.root / "release").unlink(missing_ok=True)
 
+    def hold(self, request, place):
+        """Instead of the middle of whatever comes: only the n-th request to acme/slow from now on is held back,
+        and at this place: `start`, before git's own server is asked; `answer`, before the first byte of its
+        answer; `middle`, behind some bytes of either body; `end`, behind the last byte, before the answer ends.
+        """
+        for mark in ("held", *(f"request-{n}" for n in range(1, 20))):
+            (self.root / mark).unlink(missing_ok=True)
+        (self.root / "hold").write_text(f"{request} {place}")
+        self._give(self.root / "hold")
+        self.close_gate()
+
+    def wait_idle(self):
+        """Until no request is in work any more, by nobody: git's server goes on when its client gave up."""
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
+        def busy():
+            return self._status()[2] > 0 or any(
+                pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text() for pid in self.pids())
+
+        while busy():
+            if time.monotonic() > deadline:
+                raise RuntimeError("the forge does not come to rest")
+            time.sleep(0.01)
+
+    def replace_repo(self, repo, copy):
+        """Puts a copy of a repository in its place."""
+        shutil.rmtree(self.path(repo))
+        shutil.copytree(copy, self.path(repo))
+        self._give(self.path(repo))
+
+    def holds(self):
+        return (self.root / "held").exists()
+
     # --- repositories ---
 
     def add_repo(self, repo):
