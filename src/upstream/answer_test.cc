@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "upstream/answers_file_test.h"
 #include "upstream/limits.h"
 
 namespace sallyport::upstream {
@@ -160,6 +161,33 @@ TEST(Answer, RefusesEverySecondReading) {
   for (const auto& c : cases) {
     for (std::size_t piece = 1; piece <= c.in.size(); ++piece) {
       EXPECT_EQ(frame(c.in, piece).failure, Reason::UpstreamMalformed) << c.what << " cut at " << piece;
+    }
+  }
+}
+
+// Every size of piece for what is short, and for what is long those that meet each line end.
+std::vector<std::size_t> cuts_of(std::size_t bytes) {
+  constexpr std::size_t kShort = 600;
+  std::vector<std::size_t> cuts;
+  for (std::size_t piece = 1; bytes <= kShort && piece <= bytes; ++piece) cuts.push_back(piece);
+  if (bytes > kShort || bytes == 0) cuts = {1, 2, 3, 1000, 16384, bytes + 1};
+  return cuts;
+}
+
+TEST(Answer, EachOfTheFileHasItsOutcomeHoweverItIsCut) {
+  using test::Expected;
+  for (const test::AnswerCase& c : test::answers_file()) {
+    const bool whole = c.expected == Expected::Whole || c.expected == Expected::Last;
+    const bool cut = c.expected == Expected::CutMalformed || c.expected == Expected::CutTruncated;
+    const Reason failure = test::reason_of(c.expected);
+    // What only TLS tells: an end without close_notify.
+    if (c.end == test::PeerEnd::Fin && c.bytes.find("Content-Length") == std::string::npos) continue;
+    for (const std::size_t piece : cuts_of(c.bytes.size())) {
+      const Outcome out = frame(c.bytes, piece);
+      EXPECT_EQ(out.failure.value_or(Reason::None), failure) << c.name << " cut at " << piece;
+      EXPECT_EQ(out.head.has_value(), whole || cut) << c.name << " cut at " << piece;
+      EXPECT_EQ(out.reusable && out.rest.empty(), c.expected == Expected::Whole)
+          << c.name << " cut at " << piece;
     }
   }
 }

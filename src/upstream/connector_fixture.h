@@ -11,6 +11,7 @@
 
 #include "net/event.h"
 #include "net/test_support.h"
+#include "upstream/answers_file_test.h"
 #include "upstream/connector.h"
 
 namespace sallyport::upstream::test {
@@ -143,6 +144,14 @@ class ConnectorTest : public ::testing::Test {
     heads.push_back(co_await read_request_head(stream));
     EXPECT_TRUE(co_await stream.write_all(bytes));
     (void)co_await stream.wait_readable();
+  }
+
+  // As the file of answers says, and then politely.
+  Task<> answer_as(net::Stream& stream, const AnswerCase& c) {
+    heads.push_back(co_await read_request_head(stream));
+    (void)co_await stream.write_all(c.bytes);
+    if (c.end == PeerEnd::Close) (void)co_await stream.shutdown_write();
+    if (c.end == PeerEnd::Stay) co_await answer_each(stream, kOk);
   }
 
   net::Worker worker;

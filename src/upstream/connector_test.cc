@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "upstream/answers_file_test.h"
 #include "upstream/connector_fixture.h"
 #include "upstream/direct.h"
 #include "wire/chunked.h"
@@ -288,6 +289,26 @@ TEST_F(ConnectorTest, AbortWakesWhoeverWaits) {
   ASSERT_FALSE(head);
   EXPECT_EQ(head.error().reason, Reason::UpstreamClosed);
   EXPECT_EQ(server.connections, 1) << "an abort is no reason to try again";
+}
+
+// The first and, for what is taken, the only thing that such an upstream says; then a good request follows.
+TEST_F(ConnectorTest, EachAnswerOfTheFileHasItsOutcomeAndItsConnectionServesNoOtherUnlessItIsWhole) {
+  for (const AnswerCase& c : answers_file()) {
+    make_connector({});
+    heads.clear();
+    server.connections = 0;
+    server.serve = [this, &c](net::Stream& stream, int connection) {
+      return connection == 1 ? answer_as(stream, c) : answer_each(stream, kOk);
+    };
+    const Answer answer = get(credential("forge", "Authorization: Basic eDp5"));
+    const Status end = answer.head ? answer.end : fail(answer.head.error().reason, "");
+    EXPECT_EQ(end ? Reason::None : end.error().reason, reason_of(c.expected)) << c.name;
+    const bool cut = c.expected == Expected::CutMalformed || c.expected == Expected::CutTruncated;
+    EXPECT_EQ(answer.head.has_value(), cut || end) << c.name;
+    EXPECT_EQ(heads.size(), 1U) << c.name << ": the credential was sent again";
+    EXPECT_EQ(get(credential("forge", "Authorization: Basic eDp5")).body, "ok") << c.name;
+    EXPECT_EQ(server.connections, c.expected == Expected::Whole ? 1 : 2) << c.name;
+  }
 }
 
 // ---- 100 MiB up and down at once ----
