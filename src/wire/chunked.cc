@@ -21,8 +21,10 @@ Result<ChunkedDecoder::Step> ChunkedDecoder::decode(std::string_view in) {
     }
     const char c = in[step.consumed];
     if (!accept(c)) {
-      const Reason reason = message_ == Message::Request ? Reason::BadRequest : Reason::UpstreamMalformed;
-      return fail(reason, "chunked body: unexpected byte '" + escaped({&c, 1}) + "'");
+      // An upstream's byte is not quoted: it could be the credential's, one in each answer.
+      if (message_ == Message::Answer)
+        return fail(Reason::UpstreamMalformed, "chunked body: unexpected byte");
+      return fail(Reason::BadRequest, "chunked body: unexpected byte '" + escaped({&c, 1}) + "'");
     }
     ++step.consumed;
   }

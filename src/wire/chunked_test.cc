@@ -91,6 +91,14 @@ TEST(Chunked, RefusesEverySecondReading) {
   }
 }
 
+// An upstream that got a credential could have it written into the audit log, a byte for each answer.
+TEST(Chunked, QuotesNoByteOfAnUpstreamInAnError) {
+  ChunkedDecoder of_client(Message::Request);
+  ChunkedDecoder of_upstream(Message::Answer);
+  EXPECT_NE(of_client.decode("Z").error().detail.find('Z'), std::string::npos);
+  EXPECT_EQ(of_upstream.decode("Z").error().detail.find('Z'), std::string::npos);
+}
+
 TEST(Chunked, RefusesTrailersInRequests) {
   const auto out = decode_in_pieces("0\r\nContent-Length: 5\r\n\r\n", 100, Message::Request);
   EXPECT_EQ(out.failure, Reason::BadRequest);
