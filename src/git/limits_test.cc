@@ -68,8 +68,9 @@ TEST(GitProtocolDocument, HasEveryTimeout) {
   EXPECT_THAT(text, HasSubstr(seconds("closing: the rest of what the client sends", http::kLingerTimeout)));
   EXPECT_THAT(text, HasSubstr(seconds("the upstream's TCP connection", whole(limits.connect))));
   EXPECT_THAT(text, HasSubstr(seconds("the upstream's TLS handshake", whole(limits.tls))));
-  EXPECT_THAT(text, HasSubstr(seconds("the upstream's first byte, from the request's last",
-                                      whole(limits.first_byte))));
+  EXPECT_THAT(text, HasSubstr(seconds(
+                        "the upstream's answer, from the request's last byte to the end of the answer's head",
+                        whole(limits.first_byte))));
   EXPECT_THAT(text, HasSubstr(seconds("the upstream, without a byte moving", whole(limits.idle))));
 }
 

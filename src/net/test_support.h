@@ -122,6 +122,7 @@ class TlsServer {
   KeyPair ca = make_session_ca("00000000").value();
   Serve serve;
   int connections = 0;
+  int resumed = 0;  // handshakes
 
  private:
   Task<> accept_all() {
@@ -135,7 +136,9 @@ class TlsServer {
 
   Task<> run_connection(Fd fd, int number) {
     auto accepted = co_await accept_tls(worker_, *context_, nullptr, std::move(fd), std::chrono::seconds(10));
-    if (accepted) co_await serve(*accepted->stream, number);
+    if (!accepted) co_return;
+    resumed += SSL_session_reused(accepted->ssl);
+    co_await serve(*accepted->stream, number);
   }
 
   Worker& worker_;

@@ -4,6 +4,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <cstdio>
@@ -43,7 +44,33 @@ class TlsStream final : public Stream {
   TlsStream(Worker& worker, SslHandle ssl, Fd socket, Peer peer)
       : socket_(worker, std::move(socket), peer), ssl_(std::move(ssl)) {}
 
+  // Without this OpenSSL would take sessions back when a connection is closed without ceremony.
+  ~TlsStream() override { SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN); }
+  TlsStream(const TlsStream&) = delete;
+  TlsStream& operator=(const TlsStream&) = delete;
+
   SSL* ssl() { return ssl_.get(); }
+
+  // Resumes one of the sessions, and keeps those that come. Owners: whoever shares them among connections,
+  // and each of these, since tickets come at any time.
+  void use_sessions(std::shared_ptr<TlsSessions> sessions) {
+    sessions_ = std::move(sessions);
+    if (sessions_ == nullptr) return;
+    SSL_SESSION* session = sessions_->take();
+    if (session == nullptr) return;
+    // A session that does not fit is a full handshake.
+    if (SSL_set_session(ssl_.get(), session) != 1) ERR_clear_error();
+    SSL_SESSION_free(session);
+  }
+
+  // Called by OpenSSL, in the middle of its work.
+  void got_session(SSL_SESSION& session) {
+    if (sessions_ != nullptr) sessions_->put(session);
+  }
+  void got_message() {
+    // OpenSSL goes on as long as messages come, and nobody else runs meanwhile. The next read is the last.
+    if (++messages_ > kMaxTlsMessages) ::shutdown(socket_.fd(), SHUT_RDWR);
+  }
 
   // Runs SSL_connect or SSL_accept to its end. A failure of TLS itself (not of the connection) is told with
   // `tls_reason`.
@@ -79,6 +106,7 @@ class TlsStream final : public Stream {
       ERR_clear_error();
       const int done = SSL_read_ex(ssl_.get(), into.data(), into.size(), &got);
       if (done == 1) {
+        messages_ = 0;
         got += take_buffered(into.subspan(got));
         if (socket_.moved()) co_await socket_.let_others_run();
         co_return got;
@@ -186,7 +214,24 @@ class TlsStream final : public Stream {
   Readiness socket_;
   SslHandle ssl_;
   bool write_failed_ = false;
+  std::shared_ptr<TlsSessions> sessions_;
+  int messages_ = 0;  // of the handshake protocol, since data came
 };
+
+TlsStream& stream_of(const SSL* ssl) {
+  return *static_cast<TlsStream*>(SSL_get_app_data(ssl));
+}
+
+// 0: OpenSSL keeps its reference to itself.
+int on_new_session(SSL* ssl, SSL_SESSION* session) {
+  stream_of(ssl).got_session(*session);
+  return 0;
+}
+
+void on_message(int is_ours, int /*version*/, int content_type, const void* /*bytes*/, std::size_t /*size*/,
+                SSL* ssl, void* /*argument*/) {
+  if (is_ours == 0 && content_type == SSL3_RT_HANDSHAKE) stream_of(ssl).got_message();
+}
 
 Result<std::unique_ptr<TlsStream>> make_tls_stream(Worker& worker, SSL_CTX& context, Fd socket, Peer peer) {
   SslHandle ssl(SSL_new(&context));
@@ -255,6 +300,42 @@ void SslContextFree::operator()(SSL_CTX* context) const {
   SSL_CTX_free(context);
 }
 
+TlsSessions::~TlsSessions() {
+  for (const Kept& kept : sessions_) SSL_SESSION_free(kept.session);
+}
+
+void TlsSessions::put(SSL_SESSION& session) {
+  const unsigned char* ticket = nullptr;
+  std::size_t ticket_bytes = 0;
+  SSL_SESSION_get0_ticket(&session, &ticket, &ticket_bytes);
+  if (ticket_bytes > kMaxTicketBytes || SSL_SESSION_is_resumable(&session) != 1) return;
+  if (sessions_.size() == kMaxSessions) {
+    SSL_SESSION_free(sessions_.front().session);
+    sessions_.pop_front();
+  }
+  SSL_SESSION_up_ref(&session);
+  sessions_.push_back({&session, Clock::now()});
+}
+
+SSL_SESSION* TlsSessions::take() {
+  while (!sessions_.empty()) {
+    const Kept newest = sessions_.back();
+    sessions_.pop_back();
+    const X509* certificate = SSL_SESSION_get0_peer(newest.session);
+    const bool in_date = certificate != nullptr && X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0;
+    if (in_date && Clock::now() - newest.since < kLife) {
+      // TLS 1.2 sends no new one when it resumes.
+      if (SSL_SESSION_get_protocol_version(newest.session) < TLS1_3_VERSION) {
+        SSL_SESSION_up_ref(newest.session);
+        sessions_.push_back(newest);
+      }
+      return newest.session;
+    }
+    SSL_SESSION_free(newest.session);
+  }
+  return nullptr;
+}
+
 Result<SslContext> make_client_context(std::string_view ca_pem) {
   SslContext context(SSL_CTX_new(TLS_client_method()));
   if (!context || SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) != 1 ||
@@ -262,16 +343,23 @@ Result<SslContext> make_client_context(std::string_view ca_pem) {
     return fail(Reason::Internal, "SSL_CTX_new: " + take_openssl_errors());
   }
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  // Sessions are kept by whoever made the connection, never by the context: it serves many.
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+  SSL_CTX_sess_set_new_cb(context.get(), on_new_session);
+  SSL_CTX_set_msg_callback(context.get(), on_message);
   auto trusted = ca_pem.empty() ? trust_system_roots(*context) : trust_pem(*context, ca_pem);
   if (!trusted) return fail(std::move(trusted));
   return context;
 }
 
 Task<Result<std::unique_ptr<Stream>>> connect_tls(Worker& worker, SSL_CTX& context, Fd socket,
-                                                  policy::HostName host, Clock::duration limit) {
+                                                  policy::HostName host, Clock::duration limit,
+                                                  std::shared_ptr<TlsSessions> sessions) {
   auto stream = make_tls_stream(worker, context, std::move(socket), Peer::Upstream);
   if (!stream) co_return fail(std::move(stream));
   TlsStream& tls = **stream;
+  SSL_set_app_data(tls.ssl(), &tls);
+  tls.use_sessions(std::move(sessions));
   if (auto status = name_host(*tls.ssl(), host); !status) co_return fail(std::move(status));
   tls.limit_total(limit);
   auto status = co_await tls.handshake(SSL_connect, Reason::UpstreamTls);

@@ -23,7 +23,8 @@ class Tls : public ::testing::Test {
  protected:
   void SetUp() override { test::ignore_sigpipe(); }
 
-  Handshake shake(SSL_CTX& client_side, SSL_CTX& server_side, const char* name) {
+  Handshake shake(SSL_CTX& client_side, SSL_CTX& server_side, const char* name,
+                  std::shared_ptr<TlsSessions> sessions = nullptr) {
     Handshake out;
     Event done(worker);
     Fd to = listener.connect();
@@ -33,10 +34,11 @@ class Tls : public ::testing::Test {
     }(worker, server_side, listener.accept(), out, done));
     test::run(worker,
               [](Worker& w, SSL_CTX& context, Fd fd, policy::HostName host, Handshake& result,
-                 Event& server_done) -> Task<> {
-                result.client = co_await connect_tls(w, context, std::move(fd), std::move(host), kPatience);
+                 Event& server_done, std::shared_ptr<TlsSessions> kept) -> Task<> {
+                result.client = co_await connect_tls(w, context, std::move(fd), std::move(host), kPatience,
+                                                     std::move(kept));
                 co_await server_done.wait();
-              }(worker, client_side, std::move(to), test::host(name), out, done));
+              }(worker, client_side, std::move(to), test::host(name), out, done, std::move(sessions)));
     return out;
   }
 
@@ -177,6 +179,132 @@ TEST_F(Tls, WaitReadableSeesWhatOpenSslHasReadAlready) {
   EXPECT_FALSE((*both.client)->quiet());
   EXPECT_EQ(test::run(worker, read(**both.client)), "wo bytes");
   EXPECT_TRUE((*both.client)->quiet());
+}
+
+TEST_F(Tls, RefusesToRenegotiateAndGoesOn) {
+  const auto old = test::server_context(leaf);
+  SSL_CTX_set_max_proto_version(old.get(), TLS1_2_VERSION);
+  auto both = shake(*trusting(ca), *old, "forge.test");
+  ASSERT_TRUE(both.client && both.server);
+  SSL* server = both.server->ssl;
+  SSL_clear_options(server, SSL_OP_NO_RENEGOTIATION);  // ours, on either side
+  ASSERT_EQ(SSL_renegotiate(server), 1);
+  ASSERT_EQ(SSL_do_handshake(server), 1) << "a hello request was sent";
+  ASSERT_TRUE(test::run(worker, both.server->stream->write_all("hello")));
+  EXPECT_EQ(test::run(worker, read(**both.client)), "hello");
+  ASSERT_TRUE(test::run(worker, (*both.client)->write_all("still here")));
+  // The first thing that the server reads is the refusal, which is an error to it: no second handshake.
+  (void)test::run(worker, read(*both.server->stream));
+  EXPECT_EQ(SSL_CTX_sess_accept_good(old.get()), 1);
+}
+
+TEST_F(Tls, ShowsNoCertificateToAServerThatAsksForOne) {
+  const auto curious = test::server_context(leaf);
+  SSL_CTX_set_verify(curious.get(), SSL_VERIFY_PEER, nullptr);
+  auto both = shake(*trusting(ca), *curious, "forge.test");
+  ASSERT_TRUE(both.client && both.server);
+  EXPECT_EQ(SSL_get0_peer_certificate(both.server->ssl), nullptr);
+  EXPECT_EQ(SSL_verify_client_post_handshake(both.server->ssl), 0) << "it was not offered to be asked later";
+  (void)take_openssl_errors();
+}
+
+TEST_F(Tls, EndsAConnectionThatHasOnlyMessagesOfTheHandshakeToSay) {
+  using Say = int (*)(SSL*);
+  const Say kinds[] = {
+      [](SSL* server) { return SSL_new_session_ticket(server); },
+      [](SSL* server) { return SSL_key_update(server, SSL_KEY_UPDATE_NOT_REQUESTED); },
+  };
+  for (const Say say : kinds) {
+    auto both = shake(*trusting(ca), *test::server_context(leaf), "forge.test");
+    ASSERT_TRUE(both.client && both.server);
+    const auto repeat = [&](int times) {
+      for (int i = 0; i < times; ++i) {
+        ASSERT_EQ(say(both.server->ssl), 1);
+        ASSERT_EQ(SSL_do_handshake(both.server->ssl), 1);
+      }
+    };
+    // As many as that between two pieces of data are nobody's fault.
+    for (int i = 0; i < 3; ++i) {
+      repeat(kMaxTlsMessages / 2);
+      ASSERT_TRUE(test::run(worker, both.server->stream->write_all("hello")));
+      ASSERT_EQ(test::run(worker, read(**both.client)), "hello");
+    }
+    repeat(kMaxTlsMessages + 1);
+    ASSERT_TRUE(test::run(worker, both.server->stream->write_all("hello")));
+    const auto end = test::run(worker, read(**both.client));
+    if (end) {
+      // What came in one piece with the last of them.
+      EXPECT_FALSE(test::run(worker, read(**both.client)));
+    } else {
+      EXPECT_EQ(end.error().reason, Reason::UpstreamClosed);
+    }
+  }
+}
+
+// What a connection leaves for the next one.
+class TlsResumption : public Tls {
+ protected:
+  // One connection on which the server says a word, since tickets are read with data.
+  bool connect_and_tell_if_resumed(SSL_CTX& client_side, SSL_CTX& server_side) {
+    const auto both = shake(client_side, server_side, "forge.test", sessions);
+    if (!both.client || !both.server) return false;
+    EXPECT_TRUE(test::run(worker, both.server->stream->write_all("hello")));
+    EXPECT_EQ(test::run(worker, read(**both.client)), "hello");
+    return SSL_session_reused(both.server->ssl) == 1;
+  }
+
+  std::shared_ptr<TlsSessions> sessions = std::make_shared<TlsSessions>();
+};
+
+TEST_F(TlsResumption, WorksWithEitherVersionAndKeepsFewSessions) {
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    sessions = std::make_shared<TlsSessions>();
+    const auto client_side = trusting(ca);
+    const auto server_side = test::server_context(leaf);
+    SSL_CTX_set_max_proto_version(server_side.get(), version);
+    EXPECT_FALSE(connect_and_tell_if_resumed(*client_side, *server_side));
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(connect_and_tell_if_resumed(*client_side, *server_side)) << i;
+    EXPECT_LE(sessions->size(), TlsSessions::kMaxSessions);
+  }
+}
+
+TEST_F(TlsResumption, DoesNotOutliveTheCertificateThatWasVerified) {
+  const auto client_side = trusting(ca);
+  const auto server_side = test::server_context(leaf);
+  EXPECT_FALSE(connect_and_tell_if_resumed(*client_side, *server_side));
+  SSL_SESSION* session = sessions->take();
+  ASSERT_NE(session, nullptr);
+  X509_gmtime_adj(X509_getm_notAfter(SSL_SESSION_get0_peer(session)), -60);
+  sessions = std::make_shared<TlsSessions>();
+  sessions->put(*session);
+  SSL_SESSION_free(session);
+  EXPECT_EQ(sessions->size(), 1U);
+  EXPECT_EQ(sessions->take(), nullptr);
+}
+
+TEST_F(TlsResumption, KeepsNoTicketThatIsHuge) {
+  const auto client_side = trusting(ca);
+  const auto server_side = test::server_context(leaf);
+  std::string chosen(2 * TlsSessions::kMaxTicketBytes, 'x');
+  SSL_CTX_set_session_ticket_cb(
+      server_side.get(),
+      [](SSL* ssl, void* data) {
+        const auto& bytes = *static_cast<std::string*>(data);
+        return SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl), bytes.data(), bytes.size());
+      },
+      [](SSL*, SSL_SESSION*, const unsigned char*, std::size_t, SSL_TICKET_STATUS, void*) {
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+      },
+      &chosen);
+  EXPECT_FALSE(connect_and_tell_if_resumed(*client_side, *server_side));
+  EXPECT_EQ(sessions->size(), 0U);
+}
+
+TEST_F(TlsResumption, IsNoWayAroundTheCheckOfACertificate) {
+  const auto client_side = trusting(make_session_ca("4567").value());
+  const auto both = shake(*client_side, *test::server_context(leaf), "forge.test", sessions);
+  EXPECT_FALSE(both.client);
+  EXPECT_EQ(sessions->size(), 0U);
 }
 
 TEST_F(Tls, RefusesCaTextsThatAreNone) {

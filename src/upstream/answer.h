@@ -51,6 +51,8 @@ class AnswerFramer {
   AnswerHead take_head() { return std::move(parsed_.head); }
   // Not a byte has come yet.
   bool untouched() const { return untouched_; }
+  // Between the first and the last byte of a head, interim ones included.
+  bool inside_head() const { return !head_.empty(); }
   bool ended() const { return state_ == State::Ended; }
   // The connection may serve another request, as far as this answer goes.
   bool reusable() const { return ended() && parsed_.keep_alive; }

@@ -70,19 +70,23 @@ Result<std::unique_ptr<Connector>> Connector::make(net::Worker& worker, net::Res
   return connector;
 }
 
-net::Task<Result<std::unique_ptr<net::Stream>>> Connector::connect(policy::HostName host,
-                                                                   std::uint16_t port) {
-  const policy::UpstreamHost* entry = grant_->find_host(host);
-  if (entry == nullptr) co_return fail(Reason::HostNotAllowed, host.str());
-  auto dialled = co_await net::dial(worker_, resolver_, host, port, *entry, grant_->timeouts.connect);
+void Connector::drop_credential(const std::string& credential) {
+  pool_->drop_credential(credential);
+  resumption_.drop_credential(credential);
+}
+
+net::Task<Result<std::unique_ptr<net::Stream>>> Connector::connect(PoolKey key) {
+  const policy::UpstreamHost* entry = grant_->find_host(key.host);
+  if (entry == nullptr) co_return fail(Reason::HostNotAllowed, key.host.str());
+  auto dialled = co_await net::dial(worker_, resolver_, key.host, key.port, *entry, grant_->timeouts.connect);
   if (!dialled) co_return fail(std::move(dialled));
   SSL_CTX& context = *contexts_.at(entry->ca_pem);
-  co_return co_await net::connect_tls(worker_, context, std::move(dialled->socket), host,
-                                      grant_->timeouts.tls);
+  co_return co_await net::connect_tls(worker_, context, std::move(dialled->socket), key.host,
+                                      grant_->timeouts.tls, resumption_.of(key));
 }
 
 net::Task<Result<std::unique_ptr<HttpExchange>>> Connector::open_new(Request request, Credential credential) {
-  auto stream = co_await connect(request.route.repo.host, request.port);
+  auto stream = co_await connect(pool_key(request, credential));
   if (!stream) co_return fail(std::move(stream));
   co_return co_await start(std::move(*stream), request, credential);
 }

@@ -14,6 +14,7 @@
 #include "upstream/exchange.h"
 #include "upstream/http_exchange.h"
 #include "upstream/pool.h"
+#include "upstream/resumption.h"
 
 namespace sallyport::upstream {
 
@@ -37,7 +38,10 @@ class Connector {
   // connection before the answer's first byte is tried once more on a new one.
   net::Task<Result<std::unique_ptr<Exchange>>> open(Request request, Credential credential);
 
-  Pool& pool() { return *pool_; }
+  // Nothing that was opened with it is used again: neither connections nor TLS sessions.
+  void drop_credential(const std::string& credential);
+
+  const Pool& pool() const { return *pool_; }
 
  private:
   Connector(net::Worker& worker, net::Resolver& resolver, std::shared_ptr<const policy::Grant> grant);
@@ -48,13 +52,14 @@ class Connector {
                                                          const Request& request,
                                                          const Credential& credential);
   // A new connection, with TLS.
-  net::Task<Result<std::unique_ptr<net::Stream>>> connect(policy::HostName host, std::uint16_t port);
+  net::Task<Result<std::unique_ptr<net::Stream>>> connect(PoolKey key);
 
   net::Worker& worker_;
   net::Resolver& resolver_;
   std::shared_ptr<const policy::Grant> grant_;
   std::map<std::string, net::SslContext> contexts_;  // by the CA's PEM text
   std::shared_ptr<Pool> pool_;                       // the exchanges hold it weakly
+  Resumption resumption_;
 };
 
 }  // namespace sallyport::upstream

@@ -146,6 +146,17 @@ class ConnectorTest : public ::testing::Test {
     (void)co_await stream.wait_readable();
   }
 
+  // A head that goes on in small pieces until the client has enough.
+  Task<> drip(net::Stream& stream, std::string_view drop) {
+    (void)co_await read_request_head(stream);
+    if (drop == "x") (void)co_await stream.write_all("HTTP/1.1 200 OK\r\nX: ");
+    while (co_await stream.write_all(drop)) co_await worker.sleep(milliseconds(150));
+  }
+  Task<> drip_body(Exchange& exchange, bool& over) {
+    while (co_await exchange.send_body("x")) co_await worker.sleep(milliseconds(20));
+    over = true;
+  }
+
   // As the file of answers says, and then politely.
   Task<> answer_as(net::Stream& stream, const AnswerCase& c) {
     heads.push_back(co_await read_request_head(stream));

@@ -114,7 +114,7 @@ TEST_F(ConnectorTest, NeverSharesAConnectionBetweenCredentials) {
   EXPECT_EQ(get(credential("b", "Authorization: b")).body, "ok");
   EXPECT_EQ(server.connections, 3);
   EXPECT_EQ(connector->pool().size(), 3U);
-  connector->pool().drop_credential("a");
+  connector->drop_credential("a");
   EXPECT_EQ(connector->pool().size(), 2U);
 }
 
@@ -230,6 +230,27 @@ TEST_F(ConnectorTest, ASlowUpstreamTimesOut) {
   ASSERT_TRUE(answer.head);
   ASSERT_FALSE(answer.end);
   EXPECT_EQ(answer.end.error().reason, Reason::UpstreamTimeout);
+}
+
+TEST_F(ConnectorTest, AHeadThatDripsIsLimitedInAllAndNotFromByteToByte) {
+  // Each byte, or each interim answer, comes in time; the head never ends.
+  for (const std::string_view drop :
+       {std::string_view("x"), std::string_view("HTTP/1.1 100 Continue\r\n\r\n")}) {
+    make_connector({.first_byte = milliseconds(600), .idle = milliseconds(600)});
+    server.serve = [this, drop](net::Stream& stream, int) { return drip(stream, drop); };
+    const Answer after_body = get();
+    ASSERT_FALSE(after_body.head);
+    EXPECT_EQ(after_body.head.error().reason, Reason::UpstreamTimeout) << drop;
+  }
+  // Before the body's end: the body goes on and on, and does not keep it alive.
+  server.serve = [this](net::Stream& stream, int) { return drip(stream, "x"); };
+  const auto exchange = open(request(BodyKind::Open));
+  bool over = false;
+  worker.spawn("body", drip_body(*exchange, over));
+  const auto head = net::test::run(worker, exchange->read_head());
+  ASSERT_FALSE(head);
+  EXPECT_EQ(head.error().reason, Reason::UpstreamTimeout);
+  while (!over) net::test::run(worker, worker.sleep(milliseconds(1)));
 }
 
 TEST_F(ConnectorTest, AnUpstreamThatDoesNotReadHoldsTheSenderBack) {

@@ -124,7 +124,8 @@ net::Task<Status> HttpExchange::end_body() {
     if (auto status = co_await stream_->write_all("0\r\n\r\n"); !status) co_return status;
   }
   body_ended_ = true;
-  if (!head_read_) stream_->limit_idle(timeouts_.first_byte);
+  // In all, whatever moves: neither interim answers nor a head that drips push it away.
+  if (!head_read_) stream_->limit_total(timeouts_.first_byte);
   co_return Status();
 }
 
@@ -145,12 +146,23 @@ net::Task<Result<AnswerHead>> HttpExchange::read_head() {
     const std::string_view in(buffer.data(), *got);
     const auto step = framer_.feed(in);
     if (!step) co_return std::unexpected(step.error());
-    if (step->event != AnswerFramer::Event::Head) continue;
+    if (step->event != AnswerFramer::Event::Head) {
+      limit_early_head();
+      continue;
+    }
     left_over_ = in.substr(step->consumed);
     head_read_ = true;
     stream_->limit_idle(timeouts_.idle);
     co_return framer_.take_head();
   }
+}
+
+// An answer that begins while the body still flows: a head that drips must not live as long as that moves.
+void HttpExchange::limit_early_head() {
+  if (body_ended_) return;
+  if (framer_.inside_head() && !early_head_) stream_->limit_total(timeouts_.idle);
+  if (!framer_.inside_head() && early_head_) stream_->limit_idle(timeouts_.idle);
+  early_head_ = framer_.inside_head();
 }
 
 net::Task<Result<std::size_t>> HttpExchange::read_body(std::span<char> into) {

@@ -41,6 +41,7 @@ class HttpExchange final : public Exchange {
 
  private:
   net::Task<Status> send_chunks(std::string_view bytes);
+  void limit_early_head();
   // Bytes of the connection into the first part of `into`, what read_head() left over first. 0 at its end.
   net::Task<Result<std::size_t>> next_bytes(std::span<char> into);
   // Keeps the body bytes of into[0, filled), moved to the front; returns how many.
@@ -55,7 +56,8 @@ class HttpExchange final : public Exchange {
   std::string left_over_;  // came with the head, not yet read
   bool body_ended_ = false;
   bool head_read_ = false;
-  bool surplus_ = false;  // something came behind the answer
+  bool early_head_ = false;  // its first byte came before the body's end
+  bool surplus_ = false;     // something came behind the answer
 };
 
 // The request's head without the empty line. Internal for a header that may not travel.

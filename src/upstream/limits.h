@@ -20,5 +20,7 @@ inline constexpr std::size_t kChunkBytes = 16 * 1024 - 16;
 inline constexpr std::size_t kMaxIdlePerKey = 4;
 inline constexpr std::size_t kMaxIdle = 32;
 inline constexpr std::chrono::seconds kIdleLife{5};
+// Keys of the pool whose TLS sessions are kept for later connections.
+inline constexpr std::size_t kMaxResumedKeys = 32;
 
 }  // namespace sallyport::upstream

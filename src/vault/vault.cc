@@ -83,7 +83,7 @@ class ServingVault final : public Vault {
   // the connections that were opened with it.
   std::string load(const wire::VaultCredential& message, std::span<const Fd> fds) {
     service_->drop_credential(message.name);
-    connector_->pool().drop_credential(message.name);
+    connector_->drop_credential(message.name);
     if (!message.problem.empty()) return message.problem;
     const bool named = std::ranges::any_of(
         grant_->git, [&](const policy::GitRule& rule) { return rule.credential == message.name; });
