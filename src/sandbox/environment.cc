@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "sandbox/profile.h"
+#include "sandbox/transport_refusal.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -50,6 +51,9 @@ constexpr Setting kFixed[] = {
     {"UV_SYSTEM_CERTS", "1"},
     {"UV_NATIVE_TLS", "1"},
     {"GIT_TERMINAL_PROMPT", "0"},
+    {"GIT_SSH_COMMAND", kSshPath},  // each says why there is no such way out
+    {"GIT_SSH_VARIANT", "ssh"},
+    {"GIT_PROXY_COMMAND", kGitProxyPath},
 };
 
 // Through GIT_CONFIG_COUNT, since that stands above a repository's own configuration: a hostile repository

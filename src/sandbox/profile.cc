@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "os/netns.h"
+#include "sandbox/transport_refusal.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -117,6 +118,23 @@ std::string git_quoted(std::string_view value) {
   return quoted + '"';
 }
 
+// Every spelling of a URL under `prefix` (ProfileInput::git_prefixes), its https form included: git takes
+// the longest match, of equally long ones the first it has read, and this file is read before a
+// repository's own, so that the same rewrite in there ("insteadOf = https://HOST/" for ssh) changes nothing.
+std::string git_rewrites(const std::string& prefix) {
+  const std::size_t slash = prefix.find('/');
+  const std::string host = prefix.substr(0, slash);
+  const std::string path = prefix.substr(slash + 1);
+  std::string text = fmt::format("[url \"https://{}\"]\n", prefix);
+  for (const std::string& form :
+       {"git@" + host + ":" + path, "git@" + host + ":/" + path, "ssh://git@" + host + "/" + path,
+        "ssh://git@" + host + ":22/" + path, "git://" + host + "/" + path, "git://" + host + ":9418/" + path,
+        "https://" + host + "/" + path}) {
+    text += fmt::format("\tinsteadOf = {0}\n\tpushInsteadOf = {0}\n", form);
+  }
+  return text;
+}
+
 // What a repository may override. What it may not stands in the environment (make_environment).
 std::string git_configuration(const ProfileInput& input) {
   std::string text =
@@ -131,6 +149,7 @@ std::string git_configuration(const ProfileInput& input) {
     const std::string quoted = git_quoted(folder);
     if (!quoted.empty()) text += "[safe]\n\tdirectory = " + quoted + "\n";
   }
+  for (const std::string& prefix : input.git_prefixes) text += git_rewrites(prefix);
   return text;
 }
 
@@ -166,6 +185,7 @@ Profile make_profile(const ProfileInput& input) {
   for (const char* path : kEtc) add_host_path(profile, path);
   add_generated_files(profile, input);
   for (const char* path : kCaBundleLinks) profile.links.push_back({kCaBundlePath, path});
+  for (const char* path : {kSshPath, kGitProxyPath}) profile.links.push_back({kInitPath, path});
   profile.private_folders = {"/tmp", "/var/tmp", "/run"};
   // A home such as "/" or "/usr/x" (service users) is not shadowed: HOME names it, and it is just not there.
   if (input.home != "/" && !input.home.starts_with("/usr/") && !input.home.starts_with("/etc/")) {

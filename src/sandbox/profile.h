@@ -33,6 +33,9 @@ struct ProfileInput {
   std::string session_ca_pem;
   GitIdentity git;                        // empty fields are left out
   std::vector<std::string> safe_folders;  // folders of another owner where git shall work all the same
+  // What follows "https://" in the URLs of granted repositories: "HOST/" for every host, and
+  // "HOST/OWNER/NAME" (as far as a rule has no '*').
+  std::vector<std::string> git_prefixes;
 };
 
 struct Bind {
@@ -48,8 +51,8 @@ struct GeneratedFile {
 };
 
 struct Profile {
-  std::vector<Bind> read_only;               // of the host, those that exist
-  std::vector<Link> links;                   // /bin, /lib and the other places of the CA bundle
+  std::vector<Bind> read_only;  // of the host, those that exist
+  std::vector<Link> links;      // /bin, /lib, the other places of the CA bundle, what stands in place of ssh
   std::vector<GeneratedFile> files;          // read-only
   std::vector<std::string> private_folders;  // empty, writable, gone with the sandbox
 };

@@ -1,5 +1,6 @@
 #include "sandbox/profile.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +27,8 @@ ProfileInput anna() {
           .system_roots_pem = "roots",
           .session_ca_pem = "session\n",
           .git = {},
-          .safe_folders = {}};
+          .safe_folders = {},
+          .git_prefixes = {}};
 }
 
 std::string file_of(const Profile& profile, const std::string& path) {
@@ -81,6 +83,30 @@ TEST(Profile, WritesNoLineIntoGitsConfigurationThatAValueSmugglesIn) {
   EXPECT_THAT(config, Not(HasSubstr("sshCommand")));
   EXPECT_THAT(config, HasSubstr("email = \"a\\\\\\\"b@example.com\"\n"));
   EXPECT_THAT(config, HasSubstr("directory = \"/work space\"\n"));
+}
+
+TEST(Profile, RewritesEverySpellingOfAGrantedUrlToHttps) {
+  ProfileInput input = anna();
+  input.git_prefixes = {"forge.test/", "forge.test/acme/widget"};
+  const std::string config = file_of(make_profile(input), "/etc/gitconfig");
+  EXPECT_THAT(config, HasSubstr("[url \"https://forge.test/\"]\n\tinsteadOf = git@forge.test:\n"
+                                "\tpushInsteadOf = git@forge.test:\n"));
+  for (const char* form :
+       {"git@forge.test:acme/widget", "git@forge.test:/acme/widget", "ssh://git@forge.test/acme/widget",
+        "ssh://git@forge.test:22/acme/widget", "git://forge.test/acme/widget",
+        "git://forge.test:9418/acme/widget", "https://forge.test/acme/widget"}) {
+    EXPECT_THAT(config, HasSubstr(fmt::format("\tinsteadOf = {0}\n\tpushInsteadOf = {0}\n", form)));
+  }
+}
+
+TEST(Profile, PutsOurselvesInPlaceOfSsh) {
+  const Profile profile = make_profile(anna());
+  for (const char* path : {"/run/sallyport/ssh", "/run/sallyport/git-proxy"}) {
+    const auto found = std::ranges::find(profile.links, path, &Link::path);
+    ASSERT_NE(found, profile.links.end()) << path;
+    EXPECT_EQ(found->target, kInitPath);
+  }
+  EXPECT_THAT(variables_of({"GIT_SSH_COMMAND=ssh -i /x"}), Contains("GIT_SSH_COMMAND=/run/sallyport/ssh"));
 }
 
 TEST(Environment, TakesOnlyTheShortListFromTheCaller) {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <ranges>
+#include <set>
 
 #include "os/safe_path.h"
 #include "sandbox/workspace_guard.h"
@@ -16,6 +18,8 @@ namespace sallyport::session {
 namespace {
 
 constexpr std::size_t kMaxPasswdBytes = 4 * 1024 * 1024;
+// Every git command inside reads all of them. Beyond it URLs must be written as https.
+constexpr std::size_t kMaxGitPrefixes = 200;
 
 std::string caller_variable(const Request& request, std::string_view name) {
   for (const std::string& variable : request.environment) {
@@ -125,6 +129,25 @@ std::expected<void, std::string> plan_identities(const Request& request, Plan& p
   return {};
 }
 
+// The hosts of the grant, and its repositories as far as a rule names them without '*': what URLs of theirs
+// begin with behind "https://".
+std::vector<std::string> git_prefixes(const policy::Grant& grant) {
+  std::set<std::string> hosts;
+  std::set<std::string> repos;
+  for (const policy::GitRule& rule : grant.git) {
+    const std::string pattern = rule.repo.str();
+    const std::string host = rule.repo.host().str() + "/";
+    const std::string prefix = pattern.substr(0, pattern.find('*'));
+    hosts.insert(host);
+    if (prefix != host) repos.insert(prefix);
+  }
+  std::vector<std::string> prefixes;
+  std::ranges::copy(hosts | std::views::take(kMaxGitPrefixes), std::back_inserter(prefixes));
+  std::ranges::copy(repos | std::views::take(kMaxGitPrefixes - prefixes.size()),
+                    std::back_inserter(prefixes));
+  return prefixes;
+}
+
 std::expected<void, std::string> plan_profile(const Request& request, Plan& plan) {
   plan.working_directory = request.working_directory;
   plan.profile.ids = plan.identities.sandbox;
@@ -134,6 +157,7 @@ std::expected<void, std::string> plan_profile(const Request& request, Plan& plan
   if (!roots) return std::unexpected(roots.error().detail);
   plan.profile.system_roots_pem = std::move(*roots);
   plan.profile.git = sandbox::read_git_identity(request.home);
+  plan.profile.git_prefixes = git_prefixes(plan.grant);
 
   std::vector<sandbox::EnvironmentRequest> additions;
   for (const std::string& text : request.extra_environment) {

@@ -1,5 +1,6 @@
 #include "session/plan.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@ namespace sallyport::session {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -118,6 +120,29 @@ TEST_F(PlanTest, AnOptionOfTheCommandLineGrantsWithTheHostsCredential) {
   ASSERT_TRUE(plan) << plan.error();
   EXPECT_EQ(plan->grant.git.size(), 1U);
   EXPECT_TRUE(plan->credentials.contains("github"));
+}
+
+TEST_F(PlanTest, RewritesTheUrlsOfGrantedHostsAndRepositories) {
+  put("work/sallyport.toml",
+      "version = 1\n[[git]]\nrepo = \"b.test/acme/*\"\naccess = \"fetch\"\n"
+      "[[git]]\nrepo = \"a.test/acme/widget\"\naccess = \"fetch\"\n"
+      "[[git]]\nrepo = \"a.test/*/*\"\naccess = \"fetch\"\n");
+  const auto plan = make_plan(request_);
+  ASSERT_TRUE(plan) << plan.error();
+  EXPECT_THAT(plan->profile.git_prefixes,
+              ElementsAre("a.test/", "b.test/", "a.test/acme/widget", "b.test/acme/"));
+}
+
+TEST_F(PlanTest, RewritesNoMoreUrlsThanGitReadsQuickly) {
+  std::string policy = "version = 1\n";
+  for (int i = 0; i < 300; ++i) {
+    policy += fmt::format("[[git]]\nrepo = \"a.test/acme/w{}\"\naccess = \"fetch\"\n", i);
+  }
+  put("work/sallyport.toml", policy);
+  const auto plan = make_plan(request_);
+  ASSERT_TRUE(plan) << plan.error();
+  EXPECT_EQ(plan->profile.git_prefixes.size(), 200U);
+  EXPECT_EQ(plan->profile.git_prefixes.front(), "a.test/");
 }
 
 TEST_F(PlanTest, MountsThePolicyReadOnly) {
