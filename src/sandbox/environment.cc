@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "sandbox/profile.h"
+#include "sandbox/token_shape.h"
 #include "sandbox/transport_refusal.h"
 
 namespace sallyport::sandbox {
@@ -71,9 +72,6 @@ constexpr std::string_view kRefusedPrefixes[] = {"DBUS_", "GIT_CONFIG"};
 
 constexpr std::string_view kCredentialWords[] = {
     "token", "secret", "password", "passwd", "api_key", "apikey", "credential", "private_key", "access_key"};
-constexpr std::string_view kCredentialShapes[] = {
-    "ghp_",  "gho_", "ghu_", "ghs_",  "ghr_", "github_pat_", "glpat-", "sk-",        "xoxb-",
-    "xoxp-", "AKIA", "npm_", "pypi-", "AIza", "ya29.",       "hf_",    "-----BEGIN "};
 
 bool is_name(std::string_view text) {
   if (text.empty() || is_digit(text.front())) return false;
@@ -94,8 +92,7 @@ bool is_refused(std::string_view name) {
 bool looks_like_credential(std::string_view name, std::string_view value) {
   const std::string low = lowered(name);
   return std::ranges::any_of(kCredentialWords, [&](std::string_view word) { return low.contains(word); }) ||
-         std::ranges::any_of(kCredentialShapes,
-                             [&](std::string_view shape) { return value.starts_with(shape); });
+         begins_like_token(value);
 }
 
 using Variables = std::map<std::string, std::string, std::less<>>;

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "os/safe_path.h"
+#include "sandbox/git_secret_search.h"
 #include "sandbox/workspace_guard.h"
 
 namespace sallyport::session {
@@ -117,6 +118,19 @@ std::expected<void, std::string> plan_mounts(const Request& request, Plan& plan)
   return guard_mounts(plan);
 }
 
+// A credential in a repository's configuration would be read by whatever runs inside.
+std::expected<void, std::string> refuse_git_secrets(const Request& request, Plan& plan) {
+  auto search = sandbox::search_git_secrets(plan.mounts, request.home);
+  if (!search) return std::unexpected(search.error().detail);
+  if (search->total > 0) return std::unexpected(sandbox::text_of(*search));
+  if (search->search == sandbox::Search::CutShort) {
+    plan.notices.push_back(
+        "the workspace or a mount is too large to be searched for credentials in git's "
+        "configuration to its end");
+  }
+  return {};
+}
+
 std::expected<void, std::string> plan_identities(const Request& request, Plan& plan) {
   struct stat workspace{};
   if (::stat(request.working_directory.c_str(), &workspace) != 0) {
@@ -177,7 +191,7 @@ std::expected<void, std::string> plan_profile(const Request& request, Plan& plan
 
 std::expected<Plan, std::string> make_plan(const Request& request) {
   Plan plan;
-  for (const auto step : {plan_grant, plan_identities, plan_mounts, plan_profile}) {
+  for (const auto step : {plan_grant, plan_identities, plan_mounts, refuse_git_secrets, plan_profile}) {
     if (auto done = step(request, plan); !done) return std::unexpected(std::move(done).error());
   }
   return plan;

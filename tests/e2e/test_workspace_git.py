@@ -2,6 +2,10 @@
 """What git finds in a workspace and in a sandbox: remotes that say ssh, configurations that hold a credential,
 private clones."""
 
+import os
+import subprocess
+
+import canary
 import harness
 from harness import AUTHOR, E2E, git_rule, in_both_flavours, policy
 
@@ -78,6 +82,91 @@ class SshRemotes(E2E):
             ["git", "-c", "protocol.allow=always", "clone", "git@x\x1b]0;owned\x07.test:acme/x"]))
         self.assertNotIn("sallyport: there is no ssh out of this sandbox, so not to 'git@x\x1b", outcome.text)
         self.assert_shows(outcome, "'git@x\\x1b]0;owned\\x07.test'")
+
+
+# Each form in which git keeps a credential: the file below the workspace, its text, and what is said of it.
+SECRET = "hidden-" + os.urandom(12).hex()
+REMOTE = f'[remote "up"]\n\turl = https://user:{SECRET}@forge.test/acme/widget\n'
+CREDENTIALS = {
+    "password": (".git/config", REMOTE, ":2: remote.up.url = https://***@forge.test/acme/widget"),
+    "user name alone": (".git/config", f'[remote "up"]\n\tpushurl = https://{SECRET}@forge.test/acme/widget\n',
+                        "git remote set-url --push up https://forge.test/acme/widget"),
+    "header": (".git/config", f'[http "https://forge.test/"]\n\textraHeader = Authorization: Basic {SECRET}\n',
+               ":2: http.https://forge.test/.extraheader = ***"),
+    "rewrite": (".git/config", f'[url "https://{SECRET}@forge.test/"]\n\tinsteadOf = https://forge.test/\n',
+                ":2: url.***.insteadof"),
+    "proxy": (".git/config", f"[http]\n\tproxy = http://user:{SECRET}@proxy.test:3128\n", ":2: http.proxy = "),
+    "helper": (".git/config", f"[credential]\n\thelper = \"!echo password={SECRET};:\"\n", ":2: credential.helper"),
+    "store": (".git/config", "[credential]\n\thelper = store --file passwords\n", ":2: credential.helper names a file"),
+    "cookies": (".git/config", "[http]\n\tcookieFile = passwords\n", ":2: http.cookiefile names a file"),
+    "include": (".git/config", "[include]\n\tpath = ../included\n", "included:2: remote.up.url"),
+    "comment": (".git/config", f"# https://user:{SECRET}@forge.test/\n", ":1: https://***@forge.test/"),
+    "worktree configuration": (".git/config.worktree", REMOTE, ".git/config.worktree:2: "),
+    "submodule's configuration": (".git/modules/a/config", REMOTE, ".git/modules/a/config:2: "),
+    ".gitmodules": (".gitmodules", f'[submodule "a"]\n\turl = https://x:{SECRET}@forge.test/a/b\n', ".gitmodules:2: "),
+    ".git-credentials": (".git-credentials", f"https://x:{SECRET}@forge.test\n", ".git-credentials: git's store"),
+    "FETCH_HEAD": (".git/FETCH_HEAD", f"{'0' * 40}\t\thttps://x:{SECRET}@forge.test/a/b\n", ".git/FETCH_HEAD:1: "),
+    "reflog": (".git/logs/HEAD", f"{'0' * 40} {'1' * 40} A <a> 1 +0\tclone: from https://{SECRET}@forge.test/a\n",
+               ".git/logs/HEAD:1: "),
+}
+
+
+@in_both_flavours
+class CredentialsInTheWorkspace(E2E):
+    """A repository's configuration that holds a credential stops the start: it is named, and never shown."""
+
+    def setUp(self):
+        super().setUp()
+        self.user = {"user": harness.TEST_UID, "group": harness.TEST_UID, "extra_groups": []} if not os.getuid() else {}
+        subprocess.run(["git", "init", "-q"], cwd=self.stage.work, check=True, env={"PATH": harness.PATH}, **self.user)
+        for name in ("refs", "objects"):
+            self.folder(f".git/modules/a/{name}")
+        self.stage.put(".git/modules/a/HEAD", "ref: refs/heads/main\n")
+        self.folder(".git/logs")
+        self.stage.put("passwords", SECRET)
+        self.stage.put("included", REMOTE)
+        self.config = (self.stage.work / ".git/config").read_text()
+
+    def folder(self, name):
+        subprocess.run(["mkdir", "-p", str(self.stage.work / name)], check=True, **self.user)
+
+    def assert_stopped(self, command, options=(), shows=()):
+        before = self.stage.traffic()
+        outcome = self.run_inside(command, options)
+        self.assertEqual(outcome.code, harness.EXIT_SALLYPORT_FAILED, str(outcome))
+        self.assert_shows(outcome, "git's configuration here holds credentials", "Nothing was started.", *shows)
+        self.assertEqual(canary.find_in(outcome.text.encode(), canary.forms(SECRET)), [])
+        self.assertEqual(outcome.audit, [])
+        self.assertEqual(self.stage.traffic(), before)
+        self.assertFalse((self.stage.work / "ran").exists(), "something was started")
+
+    def test_each_form_stops_the_start(self):
+        for name, (file, text, told) in CREDENTIALS.items():
+            with self.subTest(name):
+                self.stage.put(file, text)
+                self.assert_stopped("touch ran", shows=[told])
+                if file == ".git/config":
+                    self.stage.put(file, self.config)
+                else:
+                    (self.stage.work / file).unlink()
+        self.assert_ok(self.run_inside("touch ran"))
+
+    def test_in_another_mount_too_even_read_only(self):
+        other = self.stage.folder("other", self.stage.sandbox_uid, 0o755)
+        self.stage.write(other / ".git-credentials", f"https://x:{SECRET}@forge.test", self.stage.sandbox_uid)
+        self.assert_stopped("touch ran", ("--mount", f"{other}:ro"), shows=["other/.git-credentials"])
+
+    def test_the_remedy_that_is_named_is_one(self):
+        self.stage.put(".git/config", self.config + REMOTE)
+        self.assert_stopped("touch ran", shows=["git remote set-url up https://forge.test/acme/widget\n"])
+        subprocess.run(["git", "remote", "set-url", "up", "https://forge.test/acme/widget"], cwd=self.stage.work,
+                       env={"PATH": harness.PATH}, check=True, **self.user)
+        self.assert_ok(self.run_inside("git fetch -q up"))
+
+    def test_ssh_users_and_ordinary_urls_start(self):
+        self.stage.put(".git/config", self.config + '[remote "a"]\n\turl = ssh://git@forge.test/acme/widget\n'
+                       '[remote "b"]\n\turl = git@forge.test:acme/widget\n[credential]\n\thelper = store\n')
+        self.assert_ok(self.run_inside("git fetch -q a; git fetch -q b"))
 
 
 if __name__ == "__main__":
