@@ -21,7 +21,8 @@ enum class Kind : std::uint8_t {
   Refused,     // a request that was not allowed: one line
   Refs,        // more refs of a push whose Begin could not hold them all
   Credential,  // the vault used a credential
-  Alarm,       // something that should not happen: an interface appeared, a credential file changed hands
+  Alarm,       // something that should not happen: an interface appeared, a process of ours died
+  Coalesced,   // so many more of another kind, which got no line each: by the warden alone, never on the wire
 };
 
 // By which way it came in.
@@ -55,6 +56,10 @@ struct Event {
   std::string credential;  // its name
   std::vector<RefChange> refs;
   std::uint32_t refs_total = 0;
+
+  // Coalesced only.
+  Kind of = Kind::Refused;
+  std::uint64_t count = 0;
 
   // End only.
   int status = 0;               // upstream's HTTP status

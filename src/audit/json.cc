@@ -136,6 +136,12 @@ void put_fields(Object& line, const Event& event) {
       line.text("rule", event.rule).text("credential", event.credential);
       put_outcome(line, event);
       return;
+    case Kind::Coalesced:
+      line.text("of", name(event.of))
+          .text("entry", name(event.entry))
+          .text("reason", code(event.reason))
+          .number("count", event.count);
+      return;
   }
 }
 
@@ -159,6 +165,8 @@ std::string_view name(Kind kind) {
       return "credential";
     case Kind::Alarm:
       return "alarm";
+    case Kind::Coalesced:
+      return "coalesced";
   }
   return "";
 }

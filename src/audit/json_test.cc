@@ -18,8 +18,8 @@ namespace json = boost::json;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr Kind kKinds[] = {Kind::SessionStart, Kind::SessionEnd, Kind::Begin,      Kind::End,
-                           Kind::Refused,      Kind::Refs,       Kind::Credential, Kind::Alarm};
+constexpr Kind kKinds[] = {Kind::SessionStart, Kind::SessionEnd, Kind::Begin, Kind::End,      Kind::Refused,
+                           Kind::Refs,         Kind::Credential, Kind::Alarm, Kind::Coalesced};
 
 Event full_event(Kind kind) {
   return {.kind = kind,
@@ -37,6 +37,8 @@ Event full_event(Kind kind) {
           .credential = "github",
           .refs = {{"refs/heads/main", std::string(40, '0'), std::string(40, 'a')}},
           .refs_total = 7,
+          .of = Kind::Refused,
+          .count = 3,
           .status = 200,
           .bytes_in = 11,
           .bytes_out = 12,

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "audit/json.h"
+#include "audit/recover.h"
 #include "os/safe_path.h"
 
 namespace sallyport::audit {
@@ -33,6 +35,28 @@ class FileLock {
   explicit FileLock(int file) : file_(file) {}
   int file_;
 };
+
+// The byte that stands for a session: its number is the first digits of the session's random id, so that two
+// sessions meet as seldom as their ids do.
+struct flock mark_of(std::string_view session) {
+  constexpr std::size_t kDigits = 15;
+  constexpr std::uint64_t kFarBehindTheEnd = std::uint64_t{1} << 62U;
+  std::uint64_t number = 0;
+  for (const char digit : session.substr(0, kDigits)) {
+    number = number << 4U | (static_cast<unsigned char>(digit <= '9' ? digit : digit + 9) & 0xFU);
+  }
+  struct flock mark{};
+  mark.l_type = F_WRLCK;
+  mark.l_whence = SEEK_SET;
+  mark.l_start = static_cast<off_t>(kFarBehindTheEnd | number);
+  mark.l_len = 1;
+  return mark;
+}
+
+bool is_alive(int file, std::string_view session) {
+  struct flock mark = mark_of(session);
+  return ::fcntl(file, F_OFD_GETLK, &mark) != 0 || mark.l_type != F_UNLCK;
+}
 
 ssize_t write_once(int file, std::string_view bytes) {
   for (;;) {
@@ -108,15 +132,65 @@ Status Sink::end_torn_line() {
   return fail_errno(Reason::AuditUnavailable, "write the audit log");
 }
 
-Status Sink::append(std::string_view session, Event event) {
-  const std::string line = json_line({clock_(), next_, std::string(session)}, std::move(event));
+Result<std::string> Sink::read_end() const {
+  const off_t end = ::lseek(file_.get(), 0, SEEK_END);
+  if (end < 0) return fail_errno(Reason::AuditUnavailable, "size of the audit log");
+  const off_t start = std::max<off_t>(0, end - static_cast<off_t>(kMaxRecoveredBytes));
+  std::string bytes(static_cast<std::size_t>(end - start), '\0');
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t got = ::pread(file_.get(), bytes.data() + filled, bytes.size() - filled,
+                                start + static_cast<off_t>(filled));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return fail_errno(Reason::AuditUnavailable, "read the audit log's end");
+    filled += static_cast<std::size_t>(got);
+  }
+  // The first piece of a log that is longer may be half a line, which is none.
+  return bytes;
+}
+
+Status Sink::begin_session(std::string_view session) {
+  struct flock mark = mark_of(session);
+  if (::fcntl(file_.get(), F_OFD_SETLK, &mark) != 0) {
+    return fail_errno(Reason::AuditUnavailable, "mark the session in the audit log");
+  }
   auto lock = FileLock::take(file_.get());
   if (!lock) return fail(std::move(lock));
+  const auto lines = read_end();
+  if (!lines) return fail(Reason::AuditUnavailable, lines.error().detail);
+  for (const Unfinished& left : unfinished_sessions(*lines)) {
+    if (left.session == session || is_alive(file_.get(), left.session)) continue;
+    std::uint64_t sequence = left.last_sequence;
+    Event event;
+    event.reason = Reason::Interrupted;
+    event.detail = "written at the next start";
+    event.kind = Kind::End;
+    for (const std::string& request : left.open_requests) {
+      event.request = request;
+      if (auto done = write_line(left.session, ++sequence, event); !done) return done;
+    }
+    event.kind = Kind::SessionEnd;
+    if (auto done = write_line(left.session, ++sequence, event); !done) return done;
+  }
+  return {};
+}
+
+Status Sink::append(std::string_view session, Event event) {
+  auto lock = FileLock::take(file_.get());
+  if (!lock) return fail(std::move(lock));
+  auto written = write_line(session, next_, std::move(event));
+  if (written) ++next_;
+  return written;
+}
+
+// Under the lock.
+Status Sink::write_line(std::string_view session, std::uint64_t sequence, Event event) {
+  const std::string line = json_line({clock_(), sequence, std::string(session)}, std::move(event));
   const off_t start = ::lseek(file_.get(), 0, SEEK_END);
   if (start < 0) return fail_errno(Reason::AuditUnavailable, "size of the audit log");
   const ssize_t written = write_once(file_.get(), line);
   if (written == static_cast<ssize_t>(line.size())) {
-    ++next_;
+    bytes_written_ += line.size();
     return {};
   }
   auto error = written < 0 ? fail_errno(Reason::AuditUnavailable, "write the audit log")

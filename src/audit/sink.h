@@ -27,15 +27,28 @@ class Sink {
   // On a descriptor that is open for appending.
   Sink(Fd file, Clock clock) : file_(std::move(file)), clock_(std::move(clock)) {}
 
+  // Marks the session as alive, as long as this file is open; then ends, in their own names, the sessions and
+  // requests of writers that are gone without having done so (recover.h), as far as the log's last
+  // kMaxRecoveredBytes tell. The mark is a lock on one byte far behind the file's end, so that it is gone
+  // with the process, however it ends.
+  static constexpr std::size_t kMaxRecoveredBytes = 8 * 1024 * 1024;
+  Status begin_session(std::string_view session);
+
   // Writes the event as one line with one write(2). AuditUnavailable when it could not be written whole; then
   // no part of it stays, and its number is used again.
   Status append(std::string_view session, Event event);
 
+  // Of all lines that append() wrote.
+  std::uint64_t bytes_written() const { return bytes_written_; }
+
  private:
   Status end_torn_line();
+  Result<std::string> read_end() const;
+  Status write_line(std::string_view session, std::uint64_t sequence, Event event);
 
   Fd file_;
   Clock clock_;
+  std::uint64_t bytes_written_ = 0;
   std::uint64_t next_ = 1;
 };
 

@@ -163,5 +163,83 @@ TEST_F(SinkTest, TwoWritersShareAFileWithoutMixingLines) {
   EXPECT_EQ(lines, 100);
 }
 
+// Ids as sessions have them.
+constexpr char kDead[] = "0123456789abcdef0123456789abcdef";
+constexpr char kAlive[] = "f123456789abcdef0123456789abcdef";
+constexpr char kNew[] = "fedcba98765432100123456789abcdef";
+
+Event request_event(Kind kind, const std::string& request) {
+  Event result = event(kind);
+  result.request = request;
+  return result;
+}
+
+TEST_F(SinkTest, EndsInTheNameOfADeadSessionWhatItLeftOpen) {
+  {
+    auto dead = open();
+    ASSERT_TRUE(dead && dead->begin_session(kDead));
+    ASSERT_TRUE(dead->append(kDead, event(Kind::SessionStart)));
+    ASSERT_TRUE(dead->append(kDead, request_event(Kind::Begin, "ended")));
+    ASSERT_TRUE(dead->append(kDead, request_event(Kind::Begin, "open")));
+    ASSERT_TRUE(dead->append(kDead, request_event(Kind::End, "ended")));
+  }
+  const std::string before = content();
+  auto sink = open();
+  ASSERT_TRUE(sink);
+  ASSERT_TRUE(sink->begin_session(kNew));
+  EXPECT_EQ(content().substr(before.size()),
+            R"({"time":"1970-01-01T12:00:00.000000Z","seq":5,"session":"0123456789abcdef0123456789abcdef",)"
+            R"("kind":"end","request":"open","reason":"interrupted","detail":"written at the next start",)"
+            R"("status":0,"bytes_in":0,"bytes_out":0,"duration_us":0})"
+            "\n"
+            R"({"time":"1970-01-01T12:00:00.000000Z","seq":6,"session":"0123456789abcdef0123456789abcdef",)"
+            R"("kind":"session_end","reason":"interrupted","detail":"written at the next start"})"
+            "\n");
+
+  const std::string recovered = content();
+  auto next = open();
+  ASSERT_TRUE(next && next->begin_session(kAlive));
+  EXPECT_EQ(content(), recovered) << "told twice";
+}
+
+TEST_F(SinkTest, LeavesLivingSessionsAlone) {
+  auto alive = open();
+  ASSERT_TRUE(alive && alive->begin_session(kAlive));
+  ASSERT_TRUE(alive->append(kAlive, event(Kind::SessionStart)));
+  ASSERT_TRUE(alive->append(kAlive, request_event(Kind::Begin, "open")));
+  const std::string before = content();
+  auto sink = open();
+  ASSERT_TRUE(sink && sink->begin_session(kNew));
+  EXPECT_EQ(content(), before);
+}
+
+TEST_F(SinkTest, LooksForDeadSessionsInTheEndOfALongLogOnly) {
+  {
+    auto dead = open();
+    ASSERT_TRUE(dead && dead->append(kDead, event(Kind::SessionStart)));
+  }
+  std::ofstream(path(), std::ios::binary | std::ios::app)
+      << std::string(Sink::kMaxRecoveredBytes, 'x') << '\n';
+  const std::string before = content();
+  auto sink = open();
+  ASSERT_TRUE(sink && sink->begin_session(kNew));
+  EXPECT_EQ(content().size(), before.size());
+}
+
+TEST_F(SinkTest, DoesNotBeginASessionWhenItCannotEndAnother) {
+  {
+    auto dead = open();
+    ASSERT_TRUE(dead && dead->append(kDead, event(Kind::SessionStart)));
+  }
+  const Fd file(::memfd_create("audit", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const std::string bytes = content();
+  ASSERT_EQ(::write(file.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+  Sink sink(Fd(::dup(file.get())), noon);
+  const Status begun = sink.begin_session(kNew);
+  ASSERT_FALSE(begun);
+  EXPECT_EQ(begun.error().reason, Reason::AuditUnavailable);
+}
+
 }  // namespace
 }  // namespace sallyport::audit

@@ -3,10 +3,46 @@
 #include <utility>
 
 namespace sallyport::session {
+namespace {
+
+// What a sandbox makes as much of as it likes.
+bool is_cheap(audit::Kind kind) {
+  return kind == audit::Kind::Refused || kind == audit::Kind::Alarm;
+}
+
+}  // namespace
 
 Status Journal::append(const audit::Event& event) {
+  if (!is_cheap(event.kind)) return write(event);
+  const bool has_line = refusal_bytes_ < limits_.refusal_bytes && coalescer_.admit(event);
+  if (!has_line) {
+    if (refusal_bytes_ >= limits_.refusal_bytes) coalescer_.count(event);
+    summary_.add(event);
+    return {};
+  }
+  const std::uint64_t before = sink_.bytes_written();
+  const Status written = write(event);
+  refusal_bytes_ += sink_.bytes_written() - before;
+  return written;
+}
+
+void Journal::tell_coalesced() {
+  for (const audit::Event& line : coalescer_.tell()) (void)sink_.append(session_, line);
+}
+
+// Whatever was begun gets its end.
+bool Journal::has_room_for(const audit::Event& event) const {
+  if (sink_.bytes_written() < limits_.bytes || is_cheap(event.kind)) return true;
+  return event.kind == audit::Kind::SessionEnd ||
+         (event.kind == audit::Kind::End && open_.contains(event.request));
+}
+
+Status Journal::write(const audit::Event& event) {
   const bool begins = event.kind == audit::Kind::Begin;
   if (begins && open_.size() >= kMaxOpen) return fail(Reason::Overloaded, "too many open requests to follow");
+  if (!has_room_for(event)) {
+    return fail(Reason::AuditUnavailable, "the session's share of the audit log is used up; start another");
+  }
   if (auto status = sink_.append(session_, event); !status) return status;
   summary_.add(event);
   if (begins) {

@@ -1,10 +1,12 @@
 // One session's part of the audit log: writes its events, counts them, and knows which requests are still
-// open, so that a request that was begun has an end in the log even when the gate dies.
+// open, so that a request that was begun has an end in the log even when the gate dies. What a sandbox, or a
+// gate that was taken over, can have written has its limits.
 #pragma once
 
 #include <map>
 #include <string>
 
+#include "audit/coalesce.h"
 #include "audit/event.h"
 #include "audit/sink.h"
 #include "audit/summary.h"
@@ -16,10 +18,21 @@ class Journal {
  public:
   // Requests open at once that are followed; more are refused, by the failure of their Begin.
   static constexpr std::size_t kMaxOpen = 4096;
+  struct Limits {
+    // Refusals and alarms of one session get no more than this; what comes then is counted only.
+    std::uint64_t refusal_bytes = 16ULL * 1024 * 1024;
+    // All lines of one session, a million requests or so: then nothing more is allowed.
+    std::uint64_t bytes = 1024ULL * 1024 * 1024;
+  };
 
-  Journal(audit::Sink sink, std::string session) : sink_(std::move(sink)), session_(std::move(session)) {}
+  Journal(audit::Sink sink, std::string session) : Journal(std::move(sink), std::move(session), {}) {}
+  Journal(audit::Sink sink, std::string session, Limits limits)
+      : sink_(std::move(sink)), session_(std::move(session)), limits_(limits) {}
 
+  // What is only counted was accepted too. AuditUnavailable when the event is not in the log and will not be.
   Status append(const audit::Event& event);
+  // Writes what was counted since the last time; every Coalescer::kInterval, and at the end.
+  void tell_coalesced();
   // Writes an End with that reason and detail for every request that has none.
   void end_open_requests(const Error& why);
 
@@ -27,9 +40,15 @@ class Journal {
   const audit::Summary& summary() const { return summary_; }
 
  private:
+  Status write(const audit::Event& event);
+  bool has_room_for(const audit::Event& event) const;
+
   audit::Sink sink_;
   std::string session_;
+  Limits limits_;
   audit::Summary summary_;
+  audit::Coalescer coalescer_;
+  std::uint64_t refusal_bytes_ = 0;
   std::map<std::string, audit::Event> open_;  // request id -> its Begin, without refs
 };
 

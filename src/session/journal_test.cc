@@ -39,6 +39,10 @@ class JournalTest : public testing::Test {
     journal_.emplace(audit::Sink(Fd(::dup(file_.get())), noon), "session-1");
   }
 
+  void restart(Journal::Limits limits) {
+    journal_.emplace(audit::Sink(Fd(::dup(file_.get())), noon), "session-1", limits);
+  }
+  std::uint64_t bytes() const { return static_cast<std::uint64_t>(::lseek(file_.get(), 0, SEEK_END)); }
   void fill() const { ASSERT_EQ(::fcntl(file_.get(), F_ADD_SEALS, F_SEAL_GROW), 0); }
 
   std::vector<std::string> lines() const {
@@ -109,6 +113,66 @@ TEST_F(JournalTest, RefusesABeginBeyondItsLimitAndNothingElse) {
   EXPECT_TRUE(journal_->append(event(audit::Kind::Refused, "r", Reason::HostNotAllowed)));
   EXPECT_TRUE(journal_->append(event(audit::Kind::End, "0")));
   EXPECT_TRUE(journal_->append(event(audit::Kind::Begin, "one more")));
+}
+
+TEST_F(JournalTest, GivesTheFirstRefusalsALineAndCountsTheRest) {
+  for (int i = 0; i < 10'000; ++i) {
+    ASSERT_TRUE(journal_->append(event(audit::Kind::Refused, "r", Reason::HostNotAllowed)));
+  }
+  EXPECT_TRUE(journal_->append(event(audit::Kind::Refused, "other", Reason::IpLiteral)));
+  EXPECT_EQ(lines().size(), audit::Coalescer::kBurst + 1);
+  EXPECT_THAT(lines().back(), HasSubstr("other"));
+
+  journal_->tell_coalesced();
+  EXPECT_EQ(lines().size(), audit::Coalescer::kBurst + 2);
+  EXPECT_THAT(lines().back(), HasSubstr(R"("kind":"coalesced","of":"refused","entry":"",)"
+                                        R"("reason":"host_not_allowed","count":9950})"));
+  EXPECT_EQ(journal_->summary().refused(), 10'001U);
+}
+
+TEST_F(JournalTest, NeverCoalescesWhatWasAllowed) {
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(journal_->append(event(audit::Kind::Begin, std::to_string(i))));
+    ASSERT_TRUE(journal_->append(event(audit::Kind::Credential, std::to_string(i))));
+    ASSERT_TRUE(journal_->append(event(audit::Kind::End, std::to_string(i))));
+  }
+  EXPECT_EQ(lines().size(), 600U);
+}
+
+TEST_F(JournalTest, WritesNoMoreBytesOfRefusalsThanItsLimit) {
+  const std::uint64_t limit = 100'000;
+  restart({.refusal_bytes = limit});
+  audit::Event refused = event(audit::Kind::Refused, "r", Reason::HostNotAllowed);
+  refused.detail.assign(3000, 'x');
+  for (int interval = 0; interval < 50; ++interval) {
+    for (int i = 0; i < 50; ++i) ASSERT_TRUE(journal_->append(refused));
+    journal_->tell_coalesced();
+  }
+  EXPECT_GT(bytes(), limit);
+  EXPECT_LT(bytes(), limit + 20'000) << "one line more, and the counts";
+  EXPECT_EQ(journal_->summary().refused(), 2500U);
+  EXPECT_TRUE(journal_->append(event(audit::Kind::Begin, "r1"))) << "what is allowed has its own limit";
+}
+
+TEST_F(JournalTest, AllowsNothingMorePastItsLimitAndEndsWhatWasBegun) {
+  restart({.bytes = 10'000});
+  ASSERT_TRUE(journal_->append(event(audit::Kind::Begin, "first")));
+  Status status;
+  for (int i = 0; i < 1000 && status; ++i)
+    status = journal_->append(event(audit::Kind::Begin, std::to_string(i)));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().reason, Reason::AuditUnavailable);
+  // A gate that was taken over.
+  for (const audit::Kind kind : {audit::Kind::Begin, audit::Kind::Refs, audit::Kind::Credential}) {
+    EXPECT_FALSE(journal_->append(event(kind, "first")));
+  }
+  EXPECT_FALSE(journal_->append(event(audit::Kind::End, "never begun")));
+  EXPECT_TRUE(journal_->append(event(audit::Kind::End, "first")));
+  EXPECT_FALSE(journal_->append(event(audit::Kind::End, "first")));
+  EXPECT_TRUE(journal_->append(event(audit::Kind::SessionEnd, "")));
+  journal_->end_open_requests({Reason::SessionEnded, ""});
+  EXPECT_EQ(journal_->open_requests(), 0U);
+  EXPECT_THAT(lines().back(), HasSubstr(R"("kind":"end")"));
 }
 
 TEST_F(JournalTest, CountsNothingThatCouldNotBeWritten) {

@@ -47,7 +47,7 @@ Session::Session(os::EventLoop& loop, Request request, std::array<Fd, 3> stdio, 
       id_(random_hex(16)) {}
 
 Session::~Session() {
-  for (const auto& timer : {start_timer_, drain_timer_}) {
+  for (const auto& timer : {start_timer_, drain_timer_, coalesce_timer_}) {
     if (timer) loop_.cancel(*timer);
   }
   if (init_) loop_.unwatch(init_.get());
@@ -78,7 +78,9 @@ void Session::start() {
 Status Session::prepare() {
   auto sink = audit::Sink::open(request_.audit_path, [] { return std::chrono::system_clock::now(); });
   if (!sink) return fail(std::move(sink));
+  if (auto status = sink->begin_session(id_); !status) return status;
   journal_.emplace(std::move(*sink), id_);
+  coalesce_timer_ = loop_.every(audit::Coalescer::kInterval, [this] { journal_->tell_coalesced(); });
 
   auto ca = net::make_session_ca(id_);
   if (!ca) return fail(std::move(ca));
@@ -389,6 +391,7 @@ void Session::finish() {
   phase_ = Phase::Over;
   if (services_) services_->stop();
   if (journal_) journal_->end_open_requests({Reason::SessionEnded, "the session ended"});
+  if (journal_) journal_->tell_coalesced();
   if (start_recorded_) {
     audit::Event event;
     event.kind = audit::Kind::SessionEnd;

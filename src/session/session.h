@@ -104,6 +104,7 @@ class Session {
   std::optional<Error> failure_;
   std::optional<os::EventLoop::TimerId> start_timer_;
   std::optional<os::EventLoop::TimerId> drain_timer_;
+  std::optional<os::EventLoop::TimerId> coalesce_timer_;
 };
 
 }  // namespace sallyport::session

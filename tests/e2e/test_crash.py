@@ -207,7 +207,15 @@ class Crash(E2E):
         for checkpoint in ("begun", "done"):
             running.pass_checkpoint(checkpoint)
         self.assert_ok(self.run_inside(command))
+        self.assert_log_is_whole()
         return True
+
+    def assert_log_is_whole(self):
+        """At the latest now, every request and session has an end, be it that it was interrupted."""
+        lines = self.stage.audit()
+        for begins, ends, key in (("begin", "end", "request"), ("session_start", "session_end", "session")):
+            begun, ended = ([line[key] for line in lines if line["kind"] == kind] for kind in (begins, ends))
+            self.assertEqual(sorted(begun), sorted(ended), begins)
 
     def check_all(self, points, command):
         refs = self.forge.refs("acme/slow")
