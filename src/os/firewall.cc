@@ -97,11 +97,11 @@ Status shorten_connection_records() {
   constexpr std::string_view kTimeouts[] = {
       "tcp_timeout_syn_sent", "tcp_timeout_syn_recv",  "tcp_timeout_fin_wait", "tcp_timeout_close_wait",
       "tcp_timeout_last_ack", "tcp_timeout_time_wait", "udp_timeout",          "udp_timeout_stream"};
-  constexpr std::string_view kSeconds = "10";
+  const std::string seconds = std::to_string(kRecordSeconds);
   for (const std::string_view timeout : kTimeouts) {
     const std::string path = "/proc/sys/net/netfilter/nf_conntrack_" + std::string(timeout);
     const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (!file || ::write(file.get(), kSeconds.data(), kSeconds.size()) < 0) {
+    if (!file || ::write(file.get(), seconds.data(), seconds.size()) < 0) {
       return fail_errno(Reason::Internal, path);
     }
   }
