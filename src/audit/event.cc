@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "audit/mask.h"
+#include "base/random.h"
 
 namespace sallyport::audit {
 namespace {
@@ -23,6 +24,11 @@ std::size_t bytes_of(const RefChange& change) {
 }
 
 }  // namespace
+
+std::string new_request_id() {
+  constexpr std::size_t kRequestIdBytes = 8;
+  return random_hex(kRequestIdBytes);
+}
 
 std::size_t refs_that_fit(std::span<const RefChange> refs) {
   std::size_t bytes = 0;

@@ -68,6 +68,10 @@ struct Event {
   std::chrono::microseconds duration{0};
 };
 
+// A request's id, the same on all its lines and in what its client is told. Not secret: it names, and opens
+// nothing.
+std::string new_request_id();
+
 // Makes an event fit for a packet and a line: token shapes masked (mask.h), texts cut to their limits with
 // "..." at the end, refs that do not fit left out (refs_total still counts them). Doing it twice changes
 // nothing.

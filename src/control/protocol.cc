@@ -13,6 +13,9 @@ namespace {
 // A text for the user is cut to this, so that it fits a packet whatever went wrong.
 constexpr std::size_t kMaxText = 32 * 1024;
 constexpr std::uint32_t kMaxStrings = 100'000;
+// Linux's, SIGRTMAX.
+constexpr std::uint32_t kLastSignal = 64;
+constexpr std::uint32_t kMaxExitCode = 255;
 
 enum class Tag : std::uint8_t { Start = 1, Signal, Notice, Started, Stopped, Finished, Failed };
 
@@ -47,9 +50,9 @@ std::string encode_variant(const Variant& message) {
   return out.take();
 }
 
-int small_number(wire::Reader& in) {
+int number_between(wire::Reader& in, std::uint32_t least, std::uint32_t most) {
   const std::uint32_t value = in.u32();
-  if (value > 255) in.refuse();
+  if (value < least || value > most) in.refuse();
   return static_cast<int>(value);
 }
 
@@ -64,7 +67,7 @@ Result<Variant> decode_variant(std::string_view bytes, std::initializer_list<Tag
       message = Start{};
       break;
     case Tag::Signal:
-      message = Signal{small_number(in)};
+      message = Signal{number_between(in, 1, kLastSignal)};
       break;
     case Tag::Notice:
       message = Notice{in.string(kMaxText)};
@@ -76,7 +79,7 @@ Result<Variant> decode_variant(std::string_view bytes, std::initializer_list<Tag
       message = Stopped{};
       break;
     case Tag::Finished: {
-      const int code = small_number(in);
+      const int code = number_between(in, 0, kMaxExitCode);
       message = Finished{code, in.string(kMaxText)};
       break;
     }

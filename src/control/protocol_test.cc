@@ -13,7 +13,7 @@ using namespace std::string_literals;
 constexpr std::size_t kMaxText = 32 * 1024;
 
 std::vector<ToWarden> all_to_warden() {
-  return {Start{}, Signal{SIGINT}, Signal{255}};
+  return {Start{}, Signal{SIGINT}, Signal{64}};
 }
 
 std::vector<FromWarden> all_from_warden() {
@@ -104,8 +104,12 @@ TEST(ControlProtocol, RefusesTagsThatMeanNothing) {
 }
 
 TEST(ControlProtocol, RefusesNumbersThatAreNoSignalOrExitCode) {
-  for (const int number : {256, -1, 65'536 + SIGINT}) {
+  for (const int number : {0, 65, 255, 256, -1, 65'536 + SIGINT}) {
     EXPECT_FALSE(decode_to_warden(encode(ToWarden(Signal{number})))) << number;
+  }
+  EXPECT_TRUE(decode_to_warden(encode(ToWarden(Signal{1}))));
+  EXPECT_TRUE(decode_to_warden(encode(ToWarden(Signal{64}))));
+  for (const int number : {256, -1, 65'536 + SIGINT}) {
     EXPECT_FALSE(decode_from_warden(encode(FromWarden(Finished{number, ""})))) << number;
   }
 }

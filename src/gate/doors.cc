@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "os/unix_socket.h"
+
 namespace sallyport::gate {
 namespace {
 
@@ -81,7 +83,7 @@ int Doors::accept_waiting(int listener, os::DoorMode mode) {
       worker_.spawn("a connection", serve(std::move(connection), mode));
       continue;
     }
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    if (os::would_block(errno)) return 0;
     if (!is_passing(errno)) return errno;
   }
   return 0;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/random.h"
 #include "base/text.h"
 #include "http/connection.h"
 #include "http/reply.h"
@@ -16,7 +15,6 @@ namespace {
 
 constexpr std::uint16_t kDnsPort = 53;
 constexpr std::uint16_t kHttpPort = 80;
-constexpr std::size_t kRequestIdBytes = 8;
 
 policy::IpAddress address_of(const os::Endpoint& endpoint) {
   return {endpoint.family == AF_INET6 ? policy::Family::V6 : policy::Family::V4, endpoint.address};
@@ -34,7 +32,7 @@ struct Refused {
 audit::Event event_of(Refused refused) {
   audit::Event event;
   event.kind = audit::Kind::Refused;
-  event.request = random_hex(kRequestIdBytes);
+  event.request = audit::new_request_id();
   event.entry = refused.entry;
   event.scheme = refused.scheme;
   event.destination = std::move(refused.destination);

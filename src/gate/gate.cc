@@ -26,9 +26,6 @@
 namespace sallyport::gate {
 namespace {
 
-// A warden that started us and then says nothing is about to die.
-constexpr std::chrono::seconds kStartLimit{10};
-
 std::unexpected<Error> misspoken(std::string_view what) {
   return fail(Reason::Internal, "the warden sent " + std::string(what));
 }
@@ -155,15 +152,13 @@ Status Gate::handle(os::Packet packet) {
 }
 
 Result<Start> receive_start(const Fd& control) {
-  auto packet = os::recv_packet_within(control.get(), kStartLimit);
+  auto packet = os::recv_packet_within(control.get(), wire::kStartLimit);
   if (!packet) return fail(std::move(packet));
   auto message = wire::decode_to_gate(packet->bytes);
   if (!message) return fail(std::move(message));
   auto* start = std::get_if<wire::GateStart>(&*message);
   if (start == nullptr || packet->fds.size() != 1) return misspoken("no start first");
-  auto bytes = wire::read_memfd(packet->fds.front(), wire::kMaxGrantBytes);
-  if (!bytes) return fail(std::move(bytes));
-  auto grant = wire::decode_grant(*bytes);
+  auto grant = wire::read_grant(packet->fds.front());
   if (!grant) return fail(std::move(grant));
   return Start{std::move(*start), *std::move(grant)};
 }

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/random.h"
 #include "base/text.h"
 #include "git/limits.h"
 #include "git/pktline.h"
@@ -23,8 +22,6 @@ namespace {
 
 using policy::GitEndpoint;
 using policy::GitService;
-
-constexpr std::size_t kRequestIdBytes = 8;
 
 // Reasons that git can be told inside a 200: policy's, the upstream's and our own. A request that could not
 // be read gets its HTTP status instead.
@@ -87,7 +84,7 @@ class Serving {
 Serving::Serving(const Context& context, const ClientSide& client, http::Connection& connection,
                  http::RequestHead head)
     : context_(context), client_(client), connection_(connection), head_(std::move(head)) {
-  event_.request = random_hex(kRequestIdBytes);
+  event_.request = audit::new_request_id();
   event_.entry = client.entry;
   event_.destination = client.destination;
   event_.scheme = "https";

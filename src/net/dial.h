@@ -13,6 +13,9 @@ namespace sallyport::net {
 
 inline constexpr Clock::duration kResolveLimit = std::chrono::seconds(5);
 inline constexpr std::size_t kMaxResolvedAddresses = 16;
+// Names that one resolver asks for at once, whether or not somebody still waits for the answer. As many as a
+// session may have connections.
+inline constexpr std::size_t kMaxQuestions = 256;
 
 // c-ares on the worker's loop. Reads resolv.conf when made (before confinement), never hosts files, never
 // getaddrinfo.
@@ -22,7 +25,8 @@ class Resolver {
   static Result<std::unique_ptr<Resolver>> make(Worker& worker, const std::string& servers = {},
                                                 Clock::duration limit = kResolveLimit);
   virtual ~Resolver() = default;
-  // UpstreamUnresolved or UpstreamTimeout; one to kMaxResolvedAddresses otherwise (the rest is cut).
+  // UpstreamUnresolved, UpstreamTimeout or Overloaded; one to kMaxResolvedAddresses otherwise (the rest is
+  // cut).
   virtual Task<Result<std::vector<policy::IpAddress>>> resolve(policy::HostName host) = 0;
 };
 

@@ -23,9 +23,10 @@ constexpr int kTries = 2;
 
 // A pending question. Owned by the coroutine that waits and by c-ares, whichever lives longer.
 struct Question {
-  explicit Question(Worker& worker) : answered(worker) {}
+  Question(Worker& worker, std::size_t& all) : answered(worker), pending(all) {}
 
   Event answered;
+  std::size_t& pending;  // the resolver's, which outlives what c-ares is asked
   int status = ARES_SUCCESS;
   std::vector<policy::IpAddress> addresses;
 };
@@ -64,6 +65,7 @@ void on_answer(void* argument, int status, int /*timeouts*/, ares_addrinfo* list
   const std::unique_ptr<std::shared_ptr<Question>> holder(static_cast<std::shared_ptr<Question>*>(argument));
   Question& question = **holder;
   question.status = status;
+  --question.pending;
   for (const ares_addrinfo_node* node = list != nullptr ? list->nodes : nullptr; node != nullptr;
        node = node->ai_next) {
     if (const auto address = address_of(*node)) question.addresses.push_back(*address);
@@ -109,7 +111,11 @@ class AresResolver final : public Resolver {
   }
 
   Task<Result<std::vector<policy::IpAddress>>> resolve(policy::HostName host) override {
-    auto question = std::make_shared<Question>(worker_);
+    if (pending_ >= kMaxQuestions) {
+      co_return fail(Reason::Overloaded, "resolving " + host.str() + ": too many names are asked for");
+    }
+    ++pending_;
+    auto question = std::make_shared<Question>(worker_, pending_);
     ares_addrinfo_hints hints{};
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
@@ -215,6 +221,7 @@ class AresResolver final : public Resolver {
   asio::steady_timer timer_;
   std::map<ares_socket_t, std::shared_ptr<Watched>> sockets_;
   ares_channel channel_ = nullptr;
+  std::size_t pending_ = 0;
 };
 
 }  // namespace

@@ -154,6 +154,24 @@ TEST_F(Resolve, AnswersManyAtOnce) {
   EXPECT_EQ(answered, kQuestions);
 }
 
+TEST_F(Resolve, AsksForNoMoreNamesAtOnceThanItsLimit) {
+  const auto asks = [](Resolver& r) -> Task<> {
+    const auto got = co_await r.resolve(test::host("silent.test"));
+    EXPECT_EQ(got.error().reason, Reason::UpstreamTimeout);
+  };
+  for (std::size_t i = 0; i < kMaxQuestions; ++i) worker.spawn("asks", asks(*resolver));
+  test::run(worker, worker.sleep(std::chrono::milliseconds(1)));
+  server.records["both.test"] = {"192.0.2.1"};
+  const auto got = resolve("both.test");
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().reason, Reason::Overloaded);
+}
+
+TEST_F(Resolve, HasRoomAgainWhenQuestionsAreAnswered) {
+  server.records["both.test"] = {"192.0.2.1"};
+  for (std::size_t i = 0; i < 2 * kMaxQuestions; ++i) ASSERT_TRUE(resolve("both.test")) << i;
+}
+
 TEST_F(Resolve, MayGoWhileQuestionsWait) {
   worker.spawn("asks",
                [](Resolver& r) -> Task<> { (void)co_await r.resolve(test::host("silent.test")); }(*resolver));

@@ -6,13 +6,10 @@
 #include <utility>
 
 #include "net/readiness.h"
+#include "os/unix_socket.h"
 
 namespace sallyport::net {
 namespace {
-
-bool would_block(int error) {
-  return error == EAGAIN || error == EWOULDBLOCK;
-}
 
 class SocketStream final : public Stream {
  public:
@@ -23,7 +20,7 @@ class SocketStream final : public Stream {
       if (auto status = socket_.usable(); !status) co_return status;
       char byte = 0;
       const auto got = ::recv(socket_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-      if (got >= 0 || !(would_block(errno) || errno == EINTR)) co_return Status();  // read_some() tells
+      if (got >= 0 || !(os::would_block(errno) || errno == EINTR)) co_return Status();  // read_some() tells
       if (auto status = co_await socket_.wait(Readiness::For::Reading); !status) co_return status;
     }
   }
@@ -43,7 +40,7 @@ class SocketStream final : public Stream {
       }
       const int error = errno;
       if (error == EINTR) continue;
-      if (!would_block(error)) co_return socket_.gone("recv: " + errno_text(error));
+      if (!os::would_block(error)) co_return socket_.gone("recv: " + errno_text(error));
       if (auto status = co_await socket_.wait(Readiness::For::Reading); !status) {
         co_return fail(std::move(status));
       }
@@ -62,7 +59,7 @@ class SocketStream final : public Stream {
       }
       const int error = errno;
       if (error == EINTR) continue;
-      if (!would_block(error)) {
+      if (!os::would_block(error)) {
         write_failed_ = true;
         co_return socket_.gone("send: " + errno_text(error));
       }
@@ -82,7 +79,7 @@ class SocketStream final : public Stream {
   bool quiet() override {
     if (write_failed_ || !socket_.usable()) return false;
     char byte = 0;
-    return ::recv(socket_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && would_block(errno);
+    return ::recv(socket_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && os::would_block(errno);
   }
 
   void limit_idle(Clock::duration limit) override { socket_.limit_idle(limit); }

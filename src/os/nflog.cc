@@ -139,7 +139,7 @@ Result<std::vector<RefusedPacket>> read_nflog(int socket) {
     const ssize_t got = ::recv(socket, datagram.data(), datagram.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == ENOBUFS) continue;  // some were lost: there are more of them than anyone reads
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (got < 0 && would_block(errno)) break;
     if (got < 0) return fail_errno(Reason::Internal, "nflog: receive");
     for (const RefusedPacket& report :
          parse_nflog(std::string_view(datagram).substr(0, static_cast<std::size_t>(got)))) {

@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(int) * kMaxPacketFds);
 
-bool would_block(int error) {
-  return error == EAGAIN || error == EWOULDBLOCK;
-}
-
 // Takes every received descriptor into ownership, first of all: none may leak on an error path.
 std::vector<Fd> take_descriptors(msghdr& message) {
   std::vector<Fd> fds;
@@ -136,6 +132,10 @@ Status set_nonblocking(int fd) {
     return fail_errno(Reason::Internal, "fcntl O_NONBLOCK");
   }
   return {};
+}
+
+bool would_block(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK;
 }
 
 }  // namespace sallyport::os

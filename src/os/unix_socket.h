@@ -48,4 +48,7 @@ Result<bool> wait_readable(int fd, std::chrono::milliseconds timeout);
 
 Status set_nonblocking(int fd);
 
+// That errno of a non-blocking descriptor which means: not now.
+bool would_block(int error);
+
 }  // namespace sallyport::os

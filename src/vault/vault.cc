@@ -106,16 +106,14 @@ class ServingVault final : public Vault {
 }  // namespace
 
 Result<Start> receive_start(const Fd& control) {
-  auto packet = os::recv_packet_within(control.get(), kStartLimit);
+  auto packet = os::recv_packet_within(control.get(), wire::kStartLimit);
   if (!packet) return fail(std::move(packet));
   if (packet->end) return fail(Reason::Internal, "the warden is gone");
   auto message = read_message(*packet);
   if (!message) return fail(std::move(message));
   auto* start = std::get_if<wire::VaultStart>(&*message);
   if (start == nullptr) return fail(Reason::Internal, "control message: not a start");
-  auto bytes = wire::read_memfd(packet->fds.front(), wire::kMaxGrantBytes);
-  if (!bytes) return fail(std::move(bytes));
-  auto grant = wire::decode_grant(*bytes);
+  auto grant = wire::read_grant(packet->fds.front());
   if (!grant) return fail(std::move(grant));
   return Start{std::move(start->session), std::move(*grant)};
 }

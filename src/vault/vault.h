@@ -13,8 +13,6 @@
 
 namespace sallyport::vault {
 
-inline constexpr std::chrono::milliseconds kStartLimit = std::chrono::seconds(10);
-
 struct Start {
   std::string session;
   policy::Grant grant;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "wire/codec.h"
+#include "wire/sealed.h"
 
 namespace sallyport::wire {
 namespace {
@@ -138,6 +139,12 @@ Result<policy::Grant> decode_grant(std::string_view bytes) {
   grant.timeouts = get_timeouts(in);
   if (!in.finished()) return fail(Reason::Internal, "grant: cut or malformed");
   return grant;
+}
+
+Result<policy::Grant> read_grant(const Fd& file) {
+  auto bytes = read_memfd(file, kMaxGrantBytes);
+  if (!bytes) return fail(std::move(bytes));
+  return decode_grant(*bytes);
 }
 
 }  // namespace sallyport::wire

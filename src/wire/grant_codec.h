@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "policy/grant.h"
 
@@ -20,5 +21,7 @@ inline constexpr std::size_t kMaxGrantHosts = 10'000;
 std::string encode_grant(const policy::Grant& grant);
 // Refuses everything that encode_grant() would not have written, and rules whose host has no entry.
 Result<policy::Grant> decode_grant(std::string_view bytes);
+// From the sealed memory file in which it travels.
+Result<policy::Grant> read_grant(const Fd& file);
 
 }  // namespace sallyport::wire

@@ -3,6 +3,7 @@
 // anything else is refused, and so is a packet with another number of descriptors than its message has.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,6 +18,9 @@
 namespace sallyport::wire {
 
 inline constexpr std::uint8_t kVersion = 1;
+// A gate or a vault waits so long for its start: a warden that started it and then says nothing is about to
+// die.
+inline constexpr std::chrono::seconds kStartLimit{10};
 
 // ---- warden -> gate ----
 
