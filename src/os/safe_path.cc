@@ -15,11 +15,11 @@ namespace {
 constexpr mode_t kRightsOfOthers = S_IRWXG | S_IRWXO;
 
 // openat2(2), which may follow no magic link (/proc/PID/fd/N) on the way.
-Fd open_safely(const std::string& path, int flags) {
+Fd open_safely(int folder, const std::string& path, int flags) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NOFOLLOW);
   how.resolve = RESOLVE_NO_MAGICLINKS;
-  return Fd(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  return Fd(static_cast<int>(::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how)));
 }
 
 Status check_folder(int folder, const std::string& path) {
@@ -56,8 +56,12 @@ bool path_exists(const std::string& path) {
 }
 
 Result<Fd> open_private_file(const std::string& path, uid_t owner) {
+  return open_private_file_at(AT_FDCWD, path, path, owner);
+}
+
+Result<Fd> open_private_file_at(int folder, const std::string& name, const std::string& path, uid_t owner) {
   // O_NONBLOCK: a FIFO must not hold us before it is seen to be one.
-  Fd file = open_safely(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  Fd file = open_safely(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!file && errno == ELOOP) {
     return fail(Reason::Internal, path + " is a symbolic link: name the file itself");
   }
@@ -99,7 +103,11 @@ Result<Fd> make_private_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return fail_errno(Reason::Internal, "make " + path);
   }
-  Fd folder = open_safely(path, O_PATH);
+  return open_private_folder(path);
+}
+
+Result<Fd> open_private_folder(const std::string& path) {
+  Fd folder = open_safely(AT_FDCWD, path, O_PATH);
   if (!folder) return fail_errno(Reason::Internal, "open " + path);
   if (auto done = check_folder(folder.get(), path); !done) return fail(std::move(done));
   return folder;

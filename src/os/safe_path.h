@@ -18,6 +18,8 @@ bool path_exists(const std::string& path);
 // For reading: a regular file that is no symbolic link, owned by `owner` or root, without any right for group
 // or others. The error names the remedy.
 Result<Fd> open_private_file(const std::string& path, uid_t owner);
+// The same for `name` in an open folder; `path` is for messages.
+Result<Fd> open_private_file_at(int folder, const std::string& name, const std::string& path, uid_t owner);
 
 // All bytes from the descriptor's position on; more than `max_bytes` is an error. Not for credentials: those
 // are read into a Secret.
@@ -26,5 +28,7 @@ Result<std::string> read_whole(int fd, std::size_t max_bytes);
 // Makes (with its missing parents) or checks a folder of mode 0700 owned by the effective uid, and opens it
 // (O_PATH). The last part of the path may not be a symbolic link.
 Result<Fd> make_private_folder(const std::string& path);
+// The same check of a folder that must be there.
+Result<Fd> open_private_folder(const std::string& path);
 
 }  // namespace sallyport::os

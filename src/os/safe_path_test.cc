@@ -43,6 +43,35 @@ TEST_F(SafePath, OpensAFileThatIsItsOwnersAlone) {
   }
 }
 
+TEST_F(SafePath, OpensAFileInAnOpenFolderByTheSameRules) {
+  make_file("private", 0600);
+  make_file("open", 0640);
+  ASSERT_EQ(::symlink("private", (folder_ + "/link").c_str()), 0);
+  auto folder = open_private_folder(folder_);
+  ASSERT_TRUE(folder) << folder.error().detail;
+  const auto open = [&](const char* name) {
+    return open_private_file_at(folder->get(), name, folder_ + "/" + name, ::geteuid());
+  };
+  auto file = open("private");
+  ASSERT_TRUE(file) << file.error().detail;
+  EXPECT_EQ(read_whole(file->get(), 7).value(), "content");
+  EXPECT_EQ(open("open").error().detail,
+            folder_ + "/open can be used by group or others: chmod 600 " + folder_ + "/open");
+  EXPECT_EQ(open("link").error().detail, folder_ + "/link is a symbolic link: name the file itself");
+  EXPECT_FALSE(open("missing"));
+}
+
+TEST_F(SafePath, OpensNoFolderThatIsMissingOrOpenToOthers) {
+  const std::string path = folder_ + "/folder";
+  EXPECT_FALSE(open_private_folder(path));
+  EXPECT_FALSE(path_exists(path)) << "opening makes nothing";
+  ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+  EXPECT_TRUE(open_private_folder(path));
+  ASSERT_EQ(::chmod(path.c_str(), 0750), 0);
+  EXPECT_EQ(open_private_folder(path).error().detail,
+            path + " is open to group or others: chmod 700 " + path);
+}
+
 TEST_F(SafePath, NamesTheRemedyForAFileThatOthersCanUse) {
   for (const mode_t mode : {mode_t{0640}, mode_t{0604}, mode_t{0620}, mode_t{0601}}) {
     const std::string path = make_file("open", mode);
