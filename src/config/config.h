@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/approval.h"
 #include "policy/grant.h"
 
 namespace sallyport::config {
@@ -46,6 +47,7 @@ struct HostEntry {
 struct OperatorConfig {
   std::map<std::string, CredentialSource> credentials;
   std::map<policy::HostName, HostEntry> hosts;
+  std::vector<policy::Approval> approvals;
   policy::Timeouts timeouts;
 };
 
@@ -54,10 +56,14 @@ struct PolicyFile {
   std::vector<policy::GitRule> git;
   std::vector<Place> places;             // of git[i], for problems found later
   std::vector<Place> credential_places;  // of git[i].credential
+  // As load_policy() read it: where the file lies, without links, and its bytes. Consent is given to these.
+  std::string path;
+  std::string text;
 };
 
 inline constexpr std::size_t kMaxFileBytes = std::size_t{1024} * 1024;
 inline constexpr std::size_t kMaxRules = 10'000;
+inline constexpr std::size_t kMaxApprovals = 1'000;
 inline constexpr std::size_t kMaxCredentialNameBytes = 32;
 
 // $HOME when it is an absolute path, else "".

@@ -84,6 +84,21 @@ TEST(OperatorConfig, ChangesTheTimeoutsThatItNames) {
   EXPECT_EQ(example_operator_config().timeouts, policy::Timeouts{});
 }
 
+TEST(OperatorConfig, HasALimitOnApprovals) {
+  std::string text = "version = 1\n[credential.github]\nsource = { file = \"/run/keys/github\" }\n";
+  for (std::size_t i = 0; i < kMaxApprovals; ++i) {
+    text += "[[approve]]\nrepo=\"github.com/acme/" + std::to_string(i) +
+            "\"\naccess=\"push\"\ncredential=\"github\"\n";
+  }
+  const auto config = parse_operator_config(text, "config.toml");
+  ASSERT_TRUE(config) << joined(config.error());
+  EXPECT_EQ(config->approvals.size(), kMaxApprovals);
+  const auto one_more = parse_operator_config(text + "[[approve]]\n", "config.toml");
+  ASSERT_FALSE(one_more);
+  EXPECT_EQ(joined(one_more.error()),
+            "config.toml:4004:1: the file has more than 1000 approvals; use wildcards\n");
+}
+
 TEST(OperatorConfig, WithoutAHomeFolderHasNoTilde) {
   const auto config = parse_operator_config(
       "version = 1\n[credential.github]\nsource = { file = \"~/token\" }\n", "config.toml", "");

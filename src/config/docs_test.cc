@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "config/approvals.h"
 #include "config/testing.h"
 
 namespace sallyport::config {
@@ -119,6 +120,27 @@ TEST(PolicyPage, HasATableOfMatchesThatHolds) {
     const auto repo = policy::parse_repo(row[1], *kind);
     const char* result = !repo ? "refused" : pattern->matches(*repo) ? "match" : "no match";
     EXPECT_EQ(result, row[3]) << row[0] << " against " << row[1];
+  }
+}
+
+TEST(PolicyPage, HasATableOfApprovalsThatHolds) {
+  const auto rows = table(page(), "| approved | access |");
+  EXPECT_GE(rows.size(), 6U);
+  const auto keys = [](const std::string& repo, const std::string& access) {
+    return "repo = \"" + repo + "\"\naccess = \"" + access + "\"\ncredential = \"github\"\n";
+  };
+  for (const auto& row : rows) {
+    ASSERT_EQ(row.size(), 5U);
+    const auto config = parse_operator_config(
+        "version = 1\n[credential.github]\nsource = { file = \"/run/keys/github\" }\n[[approve]]\n" +
+            keys(row[0], row[1]),
+        "config.toml");
+    ASSERT_TRUE(config) << joined(config.error());
+    const auto policy =
+        parse_policy("version = 1\n[[git]]\n" + keys(row[2], row[3]), "sallyport.toml", *config);
+    ASSERT_TRUE(policy) << joined(policy.error());
+    EXPECT_EQ(unapproved_rules(*policy, *config).empty() ? "not needed" : "needed", row[4])
+        << row[0] << row[2];
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "config/approvals.h"
 #include "config/config.h"
 #include "config/reading.h"
 #include "config/table_reader.h"
@@ -91,23 +92,24 @@ void read_credential(const Reader& reader, const Entry& entry) {
 std::optional<std::string> read_ca(const Reader& reader, const Value& value) {
   const auto path = read_path(reader, value, "ca");
   if (!path) return std::nullopt;
-  auto pem = read_text_file(*path, value.place, "ca: " + escaped(*path));
-  if (!pem) {
-    reader.problems.push_back(std::move(pem).error());
+  auto file = read_text_file(*path, value.place, "ca: " + escaped(*path));
+  if (!file) {
+    reader.problems.push_back(std::move(file).error());
     return std::nullopt;
   }
+  std::string& pem = file->text;
   const auto problem = [&](const char* message, const char* remedy) {
     reader.problems.push_back({value.place, "ca: " + escaped(*path) + " " + message, remedy});
     return std::nullopt;
   };
-  if (pem->find("PRIVATE KEY-----") != std::string::npos) {
+  if (pem.find("PRIVATE KEY-----") != std::string::npos) {
     return problem("holds a private key", "name a file that holds the CA's certificate alone");
   }
-  const std::size_t begin = pem->find("-----BEGIN CERTIFICATE-----");
-  if (begin == std::string::npos || pem->find("-----END CERTIFICATE-----", begin) == std::string::npos) {
+  const std::size_t begin = pem.find("-----BEGIN CERTIFICATE-----");
+  if (begin == std::string::npos || pem.find("-----END CERTIFICATE-----", begin) == std::string::npos) {
     return problem("holds no certificate", "name a PEM file with the CA's certificate");
   }
-  return *std::move(pem);
+  return std::move(pem);
 }
 
 void read_kind(const Reader& reader, TableReader& table, policy::UpstreamHost& upstream) {
@@ -260,6 +262,9 @@ std::expected<OperatorConfig, Problems> parse_operator_config(std::string_view t
   }
   if (const Value* hosts = root.find("host", Kind::Table)) {
     for (const Entry& entry : hosts->entries) read_host(reader, entry);
+  }
+  if (const Value* approvals = find_list(root, *document, "approve", "an approval", problems)) {
+    read_approvals(*approvals, config, problems);
   }
   if (const Value* timeouts = root.find("timeouts", Kind::Table)) read_timeouts(reader, *timeouts);
   for (const std::string_view later : {"limits", "ceiling"}) root.refuse_for_now(later);

@@ -12,41 +12,6 @@
 namespace sallyport::config {
 namespace {
 
-constexpr std::string_view kRuleRemedy = "add repo = \"host/owner/name\"";
-constexpr std::string_view kAccessRemedy = "add access = \"fetch\" or access = \"push\"";
-
-std::optional<policy::Access> access_from_name(std::string_view text) {
-  if (text == policy::name(policy::Access::Fetch)) return policy::Access::Fetch;
-  if (text == policy::name(policy::Access::Push)) return policy::Access::Push;
-  return std::nullopt;
-}
-
-std::optional<policy::Access> read_access(TableReader& rule, Problems& problems) {
-  const Value* value = rule.require("access", Value::Kind::String, kAccessRemedy);
-  if (value == nullptr) return std::nullopt;
-  const auto access = access_from_name(value->text);
-  if (!access) {
-    problems.push_back({value->place, "access cannot be " + shown(value->text),
-                        "write \"fetch\" or \"push\" (push includes fetch)"});
-  }
-  return access;
-}
-
-// The commonest slip is to leave the host out; what is wrong behind a host has its remedy in the sentence.
-std::string repo_remedy(std::string_view text) {
-  return policy::host_of_repo(text) ? "" : "begin with the host's name, as in \"github.com/acme/widget\"";
-}
-
-std::optional<policy::RepoPattern> read_repo(TableReader& rule, const OperatorConfig& config,
-                                             Problems& problems) {
-  const Value* value = rule.require("repo", Value::Kind::String, kRuleRemedy);
-  if (value == nullptr) return std::nullopt;
-  Result<policy::RepoPattern> pattern = parse_pattern(value->text, config);
-  if (pattern) return *std::move(pattern);
-  problems.push_back({value->place, "repo: " + pattern.error().detail, repo_remedy(value->text)});
-  return std::nullopt;
-}
-
 void read_rule(const Value& table, const std::string& file, const OperatorConfig& config, PolicyFile& policy,
                Problems& problems) {
   TableReader rule(table, "[[git]]", problems);
@@ -83,18 +48,6 @@ void read_rules(const Value& rules, const std::string& file, const OperatorConfi
   }
 }
 
-const Value* find_rules(TableReader& root, const Value& document, Problems& problems) {
-  const std::size_t before = problems.size();
-  const Value* rules = root.find("git", Value::Kind::Array);
-  if (problems.size() == before) return rules;
-  // The usual slip has a better remedy than its type.
-  const bool single = std::ranges::any_of(document.entries, [](const Entry& entry) {
-    return entry.key == "git" && entry.value.kind == Value::Kind::Table;
-  });
-  if (single) problems.back().remedy = "write [[git]] with two brackets: each one is a rule";
-  return nullptr;
-}
-
 }  // namespace
 
 std::expected<PolicyFile, Problems> parse_policy(std::string_view text, const std::string& file,
@@ -106,13 +59,14 @@ std::expected<PolicyFile, Problems> parse_policy(std::string_view text, const st
   Problems problems;
   TableReader root(*document, "the policy", problems);
   check_version(root, problems);
-  if (const Value* rules = find_rules(root, *document, problems)) {
+  if (const Value* rules = find_list(root, *document, "git", "a rule", problems)) {
     read_rules(*rules, file, config, policy, problems);
   }
   for (const std::string_view later : {"allow", "deny", "api", "tcp", "limits"}) root.refuse_for_now(later);
   root.refuse("credential", "a policy names credentials and never defines them",
               "move this table to the operator's file");
   root.refuse("timeouts", "timeouts stand in the operator's file", "move this table there");
+  root.refuse("approve", "a policy does not approve itself", "move this table to the operator's file");
   root.refuse("host", "hosts are described in the operator's file", "move this table there");
   root.finish();
   if (!problems.empty()) {
@@ -123,9 +77,14 @@ std::expected<PolicyFile, Problems> parse_policy(std::string_view text, const st
 }
 
 std::expected<PolicyFile, Problems> load_policy(const std::string& path, const OperatorConfig& config) {
-  const auto text = read_text_file(path, {path}, "the policy file");
-  if (!text) return std::unexpected(Problems{text.error()});
-  return parse_policy(*text, path, config);
+  auto file = read_text_file(path, {path}, "the policy file");
+  if (!file) return std::unexpected(Problems{file.error()});
+  auto policy = parse_policy(file->text, path, config);
+  if (policy) {
+    policy->path = std::move(file->path);
+    policy->text = std::move(file->text);
+  }
+  return policy;
 }
 
 std::expected<policy::GitRule, Problems> parse_git_option(std::string_view text,

@@ -1,6 +1,8 @@
 // What the readers of both files share.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "config/config.h"
@@ -22,5 +24,17 @@ policy::HostKind kind_of(const OperatorConfig& config, const policy::HostName& h
 
 // A pattern of a rule, parsed with its host's kind.
 Result<policy::RepoPattern> parse_pattern(std::string_view text, const OperatorConfig& config);
+
+// The list of tables [[key]], or nullptr; `each` says what one of them is: "a rule".
+const Value* find_list(TableReader& root, const Value& document, std::string_view key, std::string_view each,
+                       Problems& problems);
+
+// What to do about a pattern that is none; may be empty.
+std::string repo_remedy(std::string_view text);
+
+// The keys that a rule and an approval share, both required.
+std::optional<policy::RepoPattern> read_repo(TableReader& rule, const OperatorConfig& config,
+                                             Problems& problems);
+std::optional<policy::Access> read_access(TableReader& rule, Problems& problems);
 
 }  // namespace sallyport::config

@@ -5,6 +5,7 @@
 
 #include <ranges>
 
+#include "config/approvals.h"
 #include "os/safe_path.h"
 
 namespace sallyport::config {
@@ -28,6 +29,8 @@ std::expected<Loaded, Problems> load(const Sources& sources) {
     auto loaded = load_policy(sources.policy_path, result.config);
     if (!loaded) return std::unexpected(std::move(loaded).error());
     policy = std::move(*loaded);
+    result.policy =
+        PolicySource{std::move(policy.path), std::move(policy.text), unapproved_rules(policy, result.config)};
   }
   std::vector<policy::GitRule> options;
   for (const std::string& option : sources.git_options) {

@@ -1,7 +1,9 @@
 // Where a grant comes from: the two files and the options of the command line, loaded and joined.
 #pragma once
 
+#include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +20,20 @@ struct Sources {
   std::string config_path;  // --config, or the operator's file at its usual place
   Presence config = Presence::Usual;
   std::vector<std::string> git_options;  // HOST/OWNER/REPO[:push]
+  std::string trust_folder;              // where consent to policy files is kept (trust_store.h)
+};
+
+// The policy file that a grant was made of. It was read once: what consent is asked for is what is used.
+struct PolicySource {
+  std::string path;  // without links
+  std::string text;
+  std::vector<policy::GitRule> unapproved;  // rules whose use of a credential needs the user's consent
 };
 
 struct Loaded {
   policy::Grant grant;
   OperatorConfig config;
+  std::optional<PolicySource> policy;  // none without a policy file
 };
 
 std::expected<Loaded, Problems> load(const Sources& sources);

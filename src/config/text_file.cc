@@ -2,17 +2,31 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <utility>
 
 #include "base/fd.h"
 #include "os/safe_path.h"
 
 namespace sallyport::config {
+namespace {
 
-std::expected<std::string, Problem> read_text_file(const std::string& path, const Place& place,
-                                                   const std::string& what) {
+// Asked of the descriptor: a path that is resolved by itself could meanwhile lead to another file.
+std::string path_of(int fd) {
+  char path[PATH_MAX];
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t size = ::readlink(link.c_str(), path, sizeof path);
+  if (size <= 0 || size == PATH_MAX || path[0] != '/') return "";
+  return {path, static_cast<std::size_t>(size)};
+}
+
+}  // namespace
+
+std::expected<TextFile, Problem> read_text_file(const std::string& path, const Place& place,
+                                                const std::string& what) {
   const auto problem = [&](const std::string& message, std::string remedy) {
     return std::unexpected(Problem{place, what + " " + message, std::move(remedy)});
   };
@@ -29,7 +43,11 @@ std::expected<std::string, Problem> read_text_file(const std::string& path, cons
   if (std::cmp_greater(status.st_size, kMaxFileBytes)) return problem("is larger than 1 MiB", "");
   Result<std::string> text = os::read_whole(fd.get(), kMaxFileBytes);
   if (!text) return problem("cannot be read: " + text.error().detail, "");
-  return *std::move(text);
+  TextFile file{path_of(fd.get()), *std::move(text)};
+  if (::fstat(fd.get(), &status) != 0 || status.st_nlink == 0 || file.path.empty()) {
+    return problem("was replaced while it was read", "try again");
+  }
+  return file;
 }
 
 }  // namespace sallyport::config

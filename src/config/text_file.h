@@ -8,9 +8,14 @@
 
 namespace sallyport::config {
 
+struct TextFile {
+  std::string path;  // of the very file that was read, without links, as the kernel has it
+  std::string text;
+};
+
 // A regular file of at most kMaxFileBytes that not everybody may write. Symbolic links are followed. The
 // problem's place is `place` and its message begins with `what` ("the policy file").
-std::expected<std::string, Problem> read_text_file(const std::string& path, const Place& place,
-                                                   const std::string& what);
+std::expected<TextFile, Problem> read_text_file(const std::string& path, const Place& place,
+                                                const std::string& what);
 
 }  // namespace sallyport::config
