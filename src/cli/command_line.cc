@@ -11,7 +11,7 @@ constexpr char kFooter[] = R"(
 Exit codes:
   of `run`: the command's own; 128+N when signal N ended it; 126 or 127 when it cannot be started;
             125 when Sallyport itself failed
-  of `policy check` and `policy explain`: 0 yes, 1 no
+  of `policy check`, `explain` and `trust`: 0 yes, 1 no
   2: the command line cannot be read
 
 The policy is ./sallyport.toml, the operator's file ~/.config/sallyport/config.toml (mode 0600). Without a policy nothing
@@ -82,6 +82,27 @@ CLI::App& add_explain(CLI::App& policy, ExplainOptions& options) {
   return explain;
 }
 
+CLI::App& add_trust(CLI::App& policy, TrustOptions& options) {
+  CLI::App& trust = *policy.add_subcommand(
+      "trust",
+      "Consent to a policy that uses credentials, as it is now: shows it, or what changed, and asks");
+  auto* file = trust.add_option("file", options.files.policy, "The policy, instead of ./sallyport.toml")
+                   ->type_name("FILE");
+  trust.add_option("--config", options.files.config, "The operator's file")->type_name("FILE");
+  auto* yes = trust.add_flag_callback(
+      "--yes", [&options] { options.answer = Answer::Yes; }, "Do not ask: somebody has read it");
+  auto* list = trust.add_flag_callback(
+      "--list", [&options] { options.action = TrustAction::List; }, "Show what is trusted");
+  trust
+      .add_flag_callback(
+          "--revoke", [&options] { options.action = TrustAction::Revoke; }, "Trust the file no more")
+      ->excludes(list)
+      ->excludes(yes);
+  list->excludes(yes)->excludes(file);
+  add_json_flag(trust, options.format);
+  return trust;
+}
+
 // What stands behind "--" is the command, and is not looked at.
 struct SplitArguments {
   std::vector<std::string> ours;
@@ -103,6 +124,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   RunOptions run_options;
   CheckOptions check_options;
   ExplainOptions explain_options;
+  TrustOptions trust_options;
 
   CLI::App app{
       "Runs a command in a sandbox that has no network and no credential: what policy allows goes through a\n"
@@ -113,10 +135,11 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   app.set_version_flag("--version", "sallyport " SALLYPORT_VERSION);
 
   const CLI::App& run = add_run(app, run_options);
-  CLI::App& policy = *app.add_subcommand("policy", "Check a policy, or ask it");
+  CLI::App& policy = *app.add_subcommand("policy", "Check a policy, ask it, or trust it");
   policy.require_subcommand(1);
   const CLI::App& check = add_check(policy, check_options);
   const CLI::App& explain = add_explain(policy, explain_options);
+  const CLI::App& trust = add_trust(policy, trust_options);
 
   try {
     std::ranges::reverse(split.ours);  // as CLI11 wants them
@@ -135,6 +158,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     return run_options;
   }
   if (check.parsed()) return check_options;
+  if (trust.parsed()) return trust_options;
   return explain_options;
 }
 

@@ -10,7 +10,8 @@ namespace sallyport::cli {
 
 // Exit codes besides the workload's own; they are in `sallyport --help`.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitNo = 1;        // `policy check` found problems; `policy explain`: not allowed
+inline constexpr int kExitNo =
+    1;  // `policy check` found problems; `explain`: not allowed; `trust`: not trusted
 inline constexpr int kExitUsage = 2;     // the command line cannot be read
 inline constexpr int kExitFailed = 125;  // Sallyport itself failed
 
@@ -44,12 +45,22 @@ struct ExplainOptions {
   Format format = Format::Text;
 };
 
+enum class TrustAction { Trust, List, Revoke };
+enum class Answer { Ask, Yes };
+
+struct TrustOptions {
+  FileOptions files;
+  TrustAction action = TrustAction::Trust;
+  Answer answer = Answer::Ask;
+  Format format = Format::Text;
+};
+
 // Help or a usage error was printed; this is the exit code.
 struct Done {
   int exit_code;
 };
 
-using Command = std::variant<Done, RunOptions, CheckOptions, ExplainOptions>;
+using Command = std::variant<Done, RunOptions, CheckOptions, ExplainOptions, TrustOptions>;
 
 Command parse_command_line(const std::vector<std::string>& arguments);
 

@@ -49,6 +49,29 @@ TEST(CommandLine, RunHasItsDefaults) {
   EXPECT_EQ(run.verbosity, Verbosity::Normal);
 }
 
+TEST(CommandLine, PolicyTrustAsksUnlessToldOtherwise) {
+  const auto plain = read<TrustOptions>({"policy", "trust"});
+  EXPECT_FALSE(plain.files.policy || plain.files.config);
+  EXPECT_EQ(plain.action, TrustAction::Trust);
+  EXPECT_EQ(plain.answer, Answer::Ask);
+  EXPECT_EQ(plain.format, Format::Text);
+  const auto all = read<TrustOptions>({"policy", "trust", "p.toml", "--config", "c.toml", "--yes", "--json"});
+  EXPECT_EQ(all.files.policy, "p.toml");
+  EXPECT_EQ(all.files.config, "c.toml");
+  EXPECT_EQ(all.answer, Answer::Yes);
+  EXPECT_EQ(all.format, Format::Json);
+  EXPECT_EQ(read<TrustOptions>({"policy", "trust", "--list"}).action, TrustAction::List);
+  EXPECT_EQ(read<TrustOptions>({"policy", "trust", "--revoke", "p.toml"}).action, TrustAction::Revoke);
+  for (const Words& words :
+       {Words{"policy", "trust", "--list", "--revoke"}, Words{"policy", "trust", "--yes", "--revoke"},
+        Words{"policy", "trust", "--yes", "--list"}, Words{"policy", "trust", "a", "b"}}) {
+    const auto printed = parse(words);
+    const auto* done = std::get_if<Done>(&printed.command);
+    ASSERT_NE(done, nullptr) << testing::PrintToString(words);
+    EXPECT_EQ(done->exit_code, kExitUsage);
+  }
+}
+
 TEST(CommandLine, RunTakesEveryOption) {
   const auto run = read<RunOptions>({"run",          "--policy",
                                      "p.toml",       "--config=c.toml",

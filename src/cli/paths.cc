@@ -52,7 +52,9 @@ Result<Paths> find_paths() {
   if (!directory) return fail(std::move(directory));
   paths.working_directory = std::move(*directory);
   paths.config = base_folder("XDG_CONFIG_HOME", paths.home + "/.config") + "/sallyport/config.toml";
-  paths.audit = base_folder("XDG_STATE_HOME", paths.home + "/.local/state") + "/sallyport/audit.jsonl";
+  const std::string state = base_folder("XDG_STATE_HOME", paths.home + "/.local/state") + "/sallyport";
+  paths.audit = state + "/audit.jsonl";
+  paths.trust = state + "/trust";
   return paths;
 }
 
@@ -68,6 +70,7 @@ config::Sources sources_of(const FileOptions& files, const Paths& paths) {
       .config_path = files.config ? absolute(*files.config, paths) : paths.config,
       .config = files.config ? Presence::Named : Presence::Usual,
       .git_options = {},
+      .trust_folder = paths.trust,
   };
 }
 

@@ -116,7 +116,8 @@ TEST_F(PathsTest, AreAnErrorInAFolderThatIsGone) {
 }
 
 TEST_F(PathsTest, AbsoluteIsSeenFromTheWorkingDirectory) {
-  const Paths here{.home = "/home/user", .working_directory = "/srv/link", .config = "", .audit = ""};
+  const Paths here{
+      .home = "/home/user", .working_directory = "/srv/link", .config = "", .audit = "", .trust = ""};
   const struct {
     const char* path;
     const char* expected;
@@ -130,13 +131,17 @@ TEST_F(PathsTest, AbsoluteIsSeenFromTheWorkingDirectory) {
 
 TEST_F(PathsTest, SourcesAreTheUsualFilesOrThoseThatTheUserNamed) {
   using config::Presence;
-  const Paths here{
-      .home = "/home/user", .working_directory = "/srv", .config = "/xdg/config.toml", .audit = ""};
+  const Paths here{.home = "/home/user",
+                   .working_directory = "/srv",
+                   .config = "/xdg/config.toml",
+                   .audit = "",
+                   .trust = "/state/trust"};
   const config::Sources usual = sources_of({}, here);
   EXPECT_EQ(usual.policy_path, "/srv/sallyport.toml");
   EXPECT_EQ(usual.policy, Presence::Usual);
   EXPECT_EQ(usual.config_path, "/xdg/config.toml");
   EXPECT_EQ(usual.config, Presence::Usual);
+  EXPECT_EQ(usual.trust_folder, "/state/trust");
   const config::Sources named = sources_of({.policy = "p.toml", .config = "/c.toml"}, here);
   EXPECT_EQ(named.policy_path, "/srv/p.toml");
   EXPECT_EQ(named.policy, Presence::Named);

@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 
 #include "cli/paths.h"
+#include "cli/trust_command.h"
 #include "policy/explain.h"
 
 namespace sallyport::cli {
@@ -44,6 +45,17 @@ int failed(const Error& error) {
   return kExitFailed;
 }
 
+int report_problems(const config::Problems& problems, Format format) {
+  if (format == Format::Json) {
+    json::array array;
+    for (const config::Problem& problem : problems) array.push_back(to_json(problem));
+    print({{"ok", false}, {"problems", std::move(array)}, {"consent", nullptr}});
+  } else {
+    fmt::print(stderr, "{}\n", config::text_of(problems));
+  }
+  return kExitNo;
+}
+
 }  // namespace
 
 int policy_check(const CheckOptions& options) {
@@ -52,32 +64,37 @@ int policy_check(const CheckOptions& options) {
   config::Sources sources = sources_of(options.files, *paths);
   sources.policy = config::Presence::Named;  // there is nothing to check without one
   const auto loaded = config::load(sources);
+  if (!loaded) return report_problems(loaded.error(), options.format);
+  const auto consent = session::find_consent(*loaded, sources.trust_folder);
+  if (!consent) return failed(consent.error());
   if (options.format == Format::Json) {
-    json::array problems;
-    if (!loaded) {
-      for (const config::Problem& problem : loaded.error()) problems.push_back(to_json(problem));
-    }
-    print({{"ok", loaded.has_value()}, {"problems", std::move(problems)}});
-  } else if (!loaded) {
-    fmt::print(stderr, "{}\n", config::text_of(loaded.error()));
+    print({{"ok", true}, {"problems", json::array()}, {"consent", consent_json(sources, *loaded, *consent)}});
+  } else {
+    print_missing_consent(sources, *loaded, *consent);
   }
-  return loaded ? kExitOk : kExitNo;
+  return kExitOk;
 }
 
 int policy_explain(const ExplainOptions& options) {
   const auto paths = find_paths();
   if (!paths) return failed(paths.error());
-  const auto loaded = config::load(sources_of(options.files, *paths));
+  const config::Sources sources = sources_of(options.files, *paths);
+  const auto loaded = config::load(sources);
   if (!loaded) {
     fmt::print(stderr, "{}\n", config::text_of(loaded.error()));
     return kExitNo;
   }
+  const auto consent = session::find_consent(*loaded, sources.trust_folder);
+  if (!consent) return failed(consent.error());
   const policy::Explanation explanation = options.push ? policy::explain_push(loaded->grant, *options.push)
                                                        : policy::explain_url(loaded->grant, options.url);
   if (options.format == Format::Json) {
-    print(to_json(explanation));
+    json::object answer = to_json(explanation).as_object();
+    answer["consent"] = consent_json(sources, *loaded, *consent);
+    print(answer);
   } else {
     fmt::print("{}", explanation.text());
+    print_missing_consent(sources, *loaded, *consent);
   }
   return explanation.allowed ? kExitOk : kExitNo;
 }

@@ -10,6 +10,7 @@
 #include "base/visitor.h"
 #include "cli/paths.h"
 #include "cli/terminal_bridge.h"
+#include "cli/trust_command.h"
 #include "control/client.h"
 #include "sandbox/init_protocol.h"
 #include "session/request.h"
@@ -134,13 +135,13 @@ std::vector<std::string> own_environment() {
   return variables;
 }
 
-session::Request request_of(const RunOptions& options, const Paths& paths, const TerminalBridge& terminal) {
+session::Request request_of(const RunOptions& options, const Paths& paths, const config::Sources& sources,
+                            const TerminalBridge& terminal) {
   session::Request request;
   request.command = options.command;
   request.working_directory = paths.working_directory;
   request.home = paths.home;
-  request.sources = sources_of(options.files, paths);
-  request.sources.git_options = options.git;
+  request.sources = sources;
   for (const std::string& mount : options.mounts) request.mounts.push_back(absolute(mount, paths));
   request.audit_path = options.audit ? absolute(*options.audit, paths) : paths.audit;
   request.environment = own_environment();
@@ -154,10 +155,13 @@ session::Request request_of(const RunOptions& options, const Paths& paths, const
 int run_command(const RunOptions& options) {
   const auto paths = find_paths();
   if (!paths) return failed(paths.error());
+  config::Sources sources = sources_of(options.files, *paths);
+  sources.git_options = options.git;
+  if (!consent_before_run(sources)) return kExitFailed;
   os::EventLoop loop;
   TerminalBridge terminal(loop);
   if (auto status = terminal.open(); !status) return failed(status.error());
-  const session::Request request = request_of(options, *paths, terminal);
+  const session::Request request = request_of(options, *paths, sources, terminal);
   auto warden = control::Client::start_warden();
   if (!warden) return failed(warden.error());
   return Run(loop, std::move(*warden), terminal, options, request.audit_path).execute(request);

@@ -134,6 +134,7 @@ std::string encode_request(const session::Request& request) {
   out.string(request.sources.policy_path).enumerator(request.sources.policy);
   out.string(request.sources.config_path).enumerator(request.sources.config);
   put_strings(out, request.sources.git_options);
+  out.string(request.sources.trust_folder);
   put_strings(out, request.mounts);
   out.string(request.audit_path);
   put_strings(out, request.environment);
@@ -153,6 +154,7 @@ Result<session::Request> decode_request(std::string_view bytes) {
   request.sources.config_path = in.string(kMaxRequestBytes);
   request.sources.config = in.enumerator(config::Presence::Named);
   request.sources.git_options = get_strings(in);
+  request.sources.trust_folder = in.string(kMaxRequestBytes);
   request.mounts = get_strings(in);
   request.audit_path = in.string(kMaxRequestBytes);
   request.environment = get_strings(in);

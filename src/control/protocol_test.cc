@@ -30,7 +30,8 @@ session::Request full_request() {
                       .policy = config::Presence::Named,
                       .config_path = "/home/user/.config/sallyport/config.toml",
                       .config = config::Presence::Usual,
-                      .git_options = {"github.com/acme/widget:push"}},
+                      .git_options = {"github.com/acme/widget:push"},
+                      .trust_folder = "/home/user/.local/state/sallyport/trust"},
           .mounts = {"/data:ro", "/more"},
           .audit_path = "/home/user/audit.jsonl",
           .environment = {"LANG=C", "NUL=a\0b"s},
@@ -143,6 +144,7 @@ TEST(ControlRequest, ReadsWhatItWrote) {
   EXPECT_EQ(read->sources.config_path, request.sources.config_path);
   EXPECT_EQ(read->sources.config, request.sources.config);
   EXPECT_EQ(read->sources.git_options, request.sources.git_options);
+  EXPECT_EQ(read->sources.trust_folder, request.sources.trust_folder);
   EXPECT_EQ(read->mounts, request.mounts);
   EXPECT_EQ(read->audit_path, request.audit_path);
   EXPECT_EQ(read->environment, request.environment);

@@ -14,6 +14,7 @@
 #include "os/safe_path.h"
 #include "sandbox/git_secret_search.h"
 #include "sandbox/workspace_guard.h"
+#include "session/consent.h"
 
 namespace sallyport::session {
 namespace {
@@ -41,6 +42,10 @@ std::string passwd_text() {
 std::expected<void, std::string> plan_grant(const Request& request, Plan& plan) {
   auto loaded = config::load(request.sources);
   if (!loaded) return std::unexpected(config::text_of(loaded.error()));
+  // On the very bytes that the grant was made of.
+  auto consent = find_consent(*loaded, request.sources.trust_folder);
+  if (!consent) return std::unexpected(std::move(consent).error().detail);
+  if (consent->missing()) return std::unexpected(stop_text(request.sources, *loaded->policy, *consent));
   plan.grant = std::move(loaded->grant);
   for (const auto& [name, source] : loaded->config.credentials) plan.credential_files.push_back(source.file);
   for (const policy::GitRule& rule : plan.grant.git) {
@@ -62,7 +67,7 @@ sandbox::Dangers dangers_for(const Request& request, const Plan& plan) {
   if (plan.identities.home != request.home) input.own_homes.push_back(plan.identities.home);
   input.other_homes = sandbox::other_homes(passwd_text(), input.own_homes);
   // A sandbox that could write these would write its own permissions, or its own history.
-  input.sallyport_folders = {request.sources.config_path, request.audit_path};
+  input.sallyport_folders = {request.sources.config_path, request.audit_path, request.sources.trust_folder};
   std::ranges::copy(plan.credential_files, std::back_inserter(input.sallyport_folders));
   input.ssh_agent = caller_variable(request, "SSH_AUTH_SOCK");
   input.dbus_address = caller_variable(request, "DBUS_SESSION_BUS_ADDRESS");

@@ -1,5 +1,5 @@
-// Everything that a session needs to know before anything is started: both files read, the workspace judged,
-// the ids chosen. A plan has side effects on nothing.
+// Everything that a session needs to know before anything is started: both files read, the user's consent to
+// the policy found, the workspace judged, the ids chosen. A plan has side effects on nothing.
 #pragma once
 
 #include <expected>

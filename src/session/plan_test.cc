@@ -1,16 +1,21 @@
 #include "session/plan.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <utility>
 
+#include "config/trust_store.h"
 #include "sandbox/folder_test.h"
 
 namespace sallyport::session {
@@ -39,6 +44,7 @@ class PlanTest : public testing::Test {
     request_.home = path("home");
     request_.sources.policy_path = path("work/sallyport.toml");
     request_.sources.config_path = path("operator/config.toml");
+    request_.sources.trust_folder = path("operator/trust");
     request_.audit_path = path("operator/audit.jsonl");
   }
 
@@ -57,6 +63,15 @@ class PlanTest : public testing::Test {
             "\" }\n"
             "[credential.forge]\nsource = { file = \"" +
             forge + "\" }\n");
+  }
+  // As `sallyport policy trust` does for the policy of the workspace, which is loaded as it would be.
+  void trust_policy() const {
+    const auto loaded = config::load(request_.sources);
+    ASSERT_TRUE(loaded) << config::text_of(loaded.error());
+    ASSERT_TRUE(loaded->policy);
+    const config::TrustStore store(request_.sources.trust_folder);
+    const auto trusted = store.trust(loaded->policy->path, loaded->policy->text);
+    ASSERT_TRUE(trusted) << trusted.error().detail;
   }
   // A plan that must fail.
   std::string refusal() const {
@@ -105,6 +120,7 @@ TEST_F(PlanTest, RefusesRootInRootsWorkspace) {
 TEST_F(PlanTest, HasOnlyTheCredentialsThatTheGrantNames) {
   put_config(path("operator/github.token"), path("operator/forge.token"));
   put("work/sallyport.toml", kPolicy);
+  trust_policy();
   const auto plan = make_plan(request_);
   ASSERT_TRUE(plan) << plan.error();
   EXPECT_EQ(plan->grant.git.size(), 1U);
@@ -180,6 +196,7 @@ TEST_F(PlanTest, RefusesANamedFileThatIsMissing) {
 TEST_F(PlanTest, RefusesAWorkspaceThatHoldsAGrantedCredential) {
   put("work/sallyport.toml", kPolicy);
   put_config(path("work/token"), path("operator/forge.token"));
+  trust_policy();
   EXPECT_THAT(refusal(), HasSubstr("contains " + path("work/token")));
 }
 
@@ -190,6 +207,96 @@ TEST_F(PlanTest, RefusesAWorkspaceThatHoldsTheOperatorsFileOrTheLog) {
     *file = usual;
   }
   EXPECT_TRUE(make_plan(request_));
+}
+
+TEST_F(PlanTest, StopsForAPolicyThatUsesACredentialWithoutConsent) {
+  put_config(path("operator/github.token"), path("operator/forge.token"));
+  put("work/sallyport.toml", kPolicy);
+  EXPECT_THAT(refusal(), HasSubstr("the policy uses credentials and needs your consent"));
+  EXPECT_THAT(refusal(), HasSubstr("was never trusted"));
+  EXPECT_THAT(refusal(), HasSubstr("push to github.com/acme/widget with the credential 'github' (line 2)"));
+  EXPECT_THAT(refusal(), HasSubstr("\n  sallyport policy trust " + path("work/sallyport.toml")));
+  EXPECT_FALSE(fs::exists(path("operator/trust"))) << "a plan has side effects on nothing";
+
+  trust_policy();
+  EXPECT_TRUE(make_plan(request_));
+  put("work/sallyport.toml", kPolicy);  // touched, and the same
+  EXPECT_TRUE(make_plan(request_));
+  put("work/sallyport.toml", std::string(kPolicy) + "# one byte more\n");
+  EXPECT_THAT(refusal(), HasSubstr("+# one byte more\n"));
+  // Under another name, the same bytes are another file.
+  fs::rename(path("work/sallyport.toml"), path("work/changed.toml"));
+  request_.sources.policy_path = put("work/copy.toml", kPolicy);
+  EXPECT_THAT(refusal(), HasSubstr("was never trusted"));
+}
+
+TEST_F(PlanTest, NeedsNoConsentToWhatUsesNoCredentialOrTheUserSaidItself) {
+  put_config(path("operator/github.token"), path("operator/forge.token"));
+  request_.sources.git_options = {"github.com/acme/widget:push"};
+  put("work/sallyport.toml", "version = 1\n[[git]]\nrepo = \"github.com/*/*\"\naccess = \"fetch\"\n");
+  EXPECT_TRUE(make_plan(request_));
+  // The option covers the rule, but the rule is still a stranger's.
+  put("work/sallyport.toml", kPolicy);
+  EXPECT_THAT(refusal(), HasSubstr("was never trusted"));
+}
+
+TEST_F(PlanTest, DoesNotBelieveATrustStoreThatOthersCouldHaveWritten) {
+  put_config(path("operator/github.token"), path("operator/forge.token"));
+  put("work/sallyport.toml", kPolicy);
+  trust_policy();
+  ASSERT_EQ(::chmod(path("operator/trust").c_str(), 0770), 0);
+  EXPECT_THAT(refusal(), HasSubstr("chmod 700 " + path("operator/trust")));
+}
+
+TEST_F(PlanTest, UsesTheVeryBytesThatItJudged) {
+  put_config(path("operator/github.token"), path("operator/forge.token"));
+  put("work/sallyport.toml", kPolicy);
+  trust_policy();
+  const std::string evil = put("evil.toml",
+                               "version = 1\n[[git]]\nrepo = \"github.com/acme/evil\"\naccess = \"push\"\n"
+                               "credential = \"github\"\n");
+  fs::rename(path("work/sallyport.toml"), path("good.toml"));
+  fs::rename(evil, path("work/sallyport.toml"));
+  fs::rename(path("good.toml"), path("other.toml"));
+  // Somebody exchanges the two as fast as can be: no plan may ever have what was not trusted.
+  std::atomic<bool> over = false;
+  std::thread attacker([&] {
+    while (!over) {
+      ::renameat2(AT_FDCWD, path("work/sallyport.toml").c_str(), AT_FDCWD, path("other.toml").c_str(),
+                  RENAME_EXCHANGE);
+    }
+  });
+  int planned = 0;
+  for (int i = 0; i < 10'000 && planned < 50; ++i) {
+    const auto plan = make_plan(request_);
+    if (!plan) continue;
+    ++planned;
+    ASSERT_EQ(plan->grant.git.size(), 1U);
+    EXPECT_EQ(plan->grant.git[0].repo.str(), "github.com/acme/widget");
+  }
+  over = true;
+  attacker.join();
+  EXPECT_GT(planned, 0);
+}
+
+TEST_F(PlanTest, RefusesAWorkspaceOrAMountThatReachesTheTrustStore) {
+  fs::create_directories(path("elsewhere/trust"));
+  request_.sources.trust_folder = path("elsewhere/trust");
+  for (const char* mount : {"elsewhere", "elsewhere/trust", "elsewhere/trust/below"}) {
+    fs::create_directories(path(mount));
+    request_.mounts = {path(mount) + ":ro"};
+    EXPECT_THAT(refusal(), HasSubstr("is Sallyport's own folder")) << mount;
+  }
+  // Through a link, at both of its ends.
+  fs::create_directory_symlink(path("elsewhere"), path("link"));
+  request_.mounts = {path("link")};
+  EXPECT_THAT(refusal(), HasSubstr("is Sallyport's own folder"));
+  request_.sources.trust_folder = path("link/trust");
+  request_.mounts = {path("elsewhere")};
+  EXPECT_THAT(refusal(), HasSubstr("is Sallyport's own folder"));
+  request_.mounts.clear();
+  request_.sources.trust_folder = path("work/state/trust");  // not there yet
+  EXPECT_THAT(refusal(), HasSubstr("is Sallyport's own folder"));
 }
 
 TEST_F(PlanTest, RefusesAWorkspaceThatIsTheHomeOrIsGone) {

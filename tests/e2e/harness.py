@@ -105,6 +105,10 @@ def audit_schema():
     return fields.difference(*by_kind.values()), by_kind
 
 
+# In the operator's file: what every test's policy may do without the user's consent to it (docs/policy.md, "Trust").
+APPROVE_ALL = '\n[[approve]]\nrepo = "forge.test/*/*"\naccess = "push"\ncredential = "forge"\n'
+
+
 def git_rule(repo, access="fetch", credential="forge"):
     rule = f'\n[[git]]\nrepo = "{repo}"\naccess = "{access}"\n'
     return rule + (f'credential = "{credential}"\n' if credential else "")
@@ -264,8 +268,8 @@ class Stage:
     def write_policy(self, text):
         self.write(self.policy, text, self.sandbox_uid)
 
-    def write_config(self, address, extra="", mode=0o600):
-        self.write(self.config, "version = 1\n\n"
+    def write_config(self, address, extra="", mode=0o600, approve=APPROVE_ALL):
+        self.write(self.config, "version = 1\n" + approve + "\n"
                    f'[credential.forge]\nsource = {{ file = "{self.token_file}" }}\n\n'
                    f'[host."{forge_module.HOST}"]\nkind = "generic"\nca = "{self.ca}"\naddress = "{address}"\n'
                    + extra, self.runner_uid, mode)
