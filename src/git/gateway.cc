@@ -229,7 +229,10 @@ net::Task<Fate> Serving::answer_probe() {
 net::Task<Fate> Serving::carry() {
   const bool anonymous = context_.grant.git[rule_].credential.empty();
   upstream::Opener& opener = anonymous ? context_.direct : context_.vault;
+  // The client waits for us, and the upstream's own limits say for how long.
+  connection_.stream().no_limit();
   auto exchange = co_await opener.open(upstream_request());
+  connection_.limit_body_idle(context_.grant.timeouts.idle);
   Outcome outcome;
   if (!exchange) {
     outcome.error = std::move(exchange).error();

@@ -24,6 +24,10 @@ class Request(typing.NamedTuple):
     def authorization(self):
         return self.headers.get("authorization")
 
+    @property
+    def repository(self):
+        return "/".join(self.target.split("/")[1:3])
+
 
 # --- faults: each takes the stream after a request's head was read ---
 
@@ -77,18 +81,80 @@ def raw(data):
     return answer
 
 
+def say(data, end="stay"):
+    """Any bytes; `end` is "stay", "close" (with close_notify) or "fin" (without)."""
+    def answer(stream, upstream):
+        stream.sendall(data)
+        if end == "close":
+            stream.unwrap()
+    answer.closes = end != "stay"
+    return answer
+
+
+def say_for_ever(first, again, every_seconds=0.0):
+    """Bytes, and then the same others again and again until the other side has enough."""
+    def answer(stream, upstream):
+        stream.sendall(first)
+        while not upstream.ended.wait(every_seconds):
+            stream.sendall(again)
+    answer.closes = True
+    return answer
+
+
+# --- handshakes: each takes the accepted socket in place of TLS, and returns a stream or None ---
+
+
+def say_plainly(data, linger=True):
+    """Bytes that are no TLS, or an alert, or nothing; `linger`: only after the ClientHello came."""
+    def shake(plain, upstream):
+        if linger:
+            plain.recv(65536)
+        plain.sendall(data)
+    return shake
+
+
+def reset_at_once():
+    def shake(plain, upstream):
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        plain.close()
+    return shake
+
+
+def hang_in_handshake():
+    def shake(plain, upstream):
+        upstream.ended.wait()
+    return shake
+
+
+def answer_first(data):
+    """TLS as it should be, but the answer comes before any request."""
+    def shake(plain, upstream):
+        stream = upstream.tls.wrap_socket(plain, server_side=True)
+        stream.sendall(data)
+        return stream
+    return shake
+
+
 class FaultyUpstream:
-    def __init__(self, leaf, *faults):
-        """`leaf`: (certificate, key). The n-th request gets the n-th fault, later ones the last."""
+    def __init__(self, leaf, *faults, script=None, tune=None, handshake=None):
+        """`leaf`: (certificate, key). The n-th request gets the n-th fault, later ones the last.
+
+        `script`: {repository's name: fault} instead. `tune` gets the TLS context before it is used.
+        """
         self._faults = faults
+        self._script = script or {}
+        self._handshake = handshake or (lambda plain, _: self.tls.wrap_socket(plain, server_side=True))
         self.connections = 0
         self.handshakes = 0
         self.requests = []
+        self.served = []  # for each connection with TLS: its requests
         self.ended = threading.Event()
         self._lock = threading.Lock()
         self._open = set()
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._tls.load_cert_chain(*map(str, leaf))
+        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.tls.load_cert_chain(*map(str, leaf))
+        if tune:
+            tune(self.tls)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
@@ -118,6 +184,8 @@ class FaultyUpstream:
         while True:
             try:
                 plain, _ = self._listener.accept()
+                # An answer must not wait until the client has acknowledged a ticket.
+                plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except OSError:
                 return
             with self._lock:
@@ -130,9 +198,14 @@ class FaultyUpstream:
     def _serve(self, plain):
         stream = plain
         try:
-            stream = self._tls.wrap_socket(plain, server_side=True)
+            stream = self._handshake(plain, self)
+            if stream is None:
+                stream = plain
+                return
+            served = []
             with self._lock:
                 self.handshakes += 1
+                self.served.append(served)
                 self._open.discard(plain)
                 self._open.add(stream)
             buffered = b""
@@ -141,8 +214,9 @@ class FaultyUpstream:
                 if request is None:
                     return
                 with self._lock:
-                    fault = self._faults[min(len(self.requests), len(self._faults) - 1)]
+                    fault = self._fault_for(request)
                     self.requests.append(request)
+                    served.append(request)
                 fault(stream, self)
                 if getattr(fault, "closes", False):
                     return
@@ -153,6 +227,11 @@ class FaultyUpstream:
                 self._open.discard(stream)
             _shut(stream)
             stream.close()
+
+    def _fault_for(self, request):
+        if self._script:
+            return self._script[request.repository.split("/")[1]]
+        return self._faults[min(len(self.requests), len(self._faults) - 1)]
 
     @staticmethod
     def _read_request(stream, data):
