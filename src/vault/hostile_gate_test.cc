@@ -6,47 +6,13 @@
 #include <array>
 
 #include "vault/frames.h"
+#include "vault/hostile_frames_test.h"
 #include "vault/service_fixture.h"
-#include "wire/codec.h"
 
 namespace sallyport::vault {
 namespace {
 
 using testing::HasSubstr;
-using upstream::BodyKind;
-
-std::string frame(FrameType type, std::string_view payload) {
-  const auto header = encode_frame_header({type, static_cast<std::uint32_t>(payload.size())});
-  return std::string(header.data(), header.size()).append(payload);
-}
-
-RequestHead head(BodyKind body, std::uint64_t body_bytes = 0) {
-  return {.session = "s1",
-          .request_id = "r1",
-          .rule = 0,
-          .method = "POST",
-          .host = "forge.test",
-          .port = 443,
-          .target = "/acme/widget/git-receive-pack",
-          .headers = {},
-          .body = body,
-          .body_bytes = body_bytes};
-}
-
-std::string head_frame(const RequestHead& head) {
-  wire::Writer out;  // encode() would refuse what these tests send
-  out.string(head.session).string(head.request_id).u32(head.rule);
-  out.string(head.method).string(head.host).u16(head.port).string(head.target);
-  out.u32(static_cast<std::uint32_t>(head.headers.size()));
-  for (const auto& header : head.headers) out.string(header.name).string(header.value);
-  return frame(FrameType::RequestHead, out.enumerator(head.body).u64(head.body_bytes).take());
-}
-
-std::string changed(void (*change)(RequestHead&)) {
-  RequestHead made = head(BodyKind::None);
-  change(made);
-  return head_frame(made) + frame(FrameType::BodyEnd, "");
-}
 
 class HostileGateTest : public ServiceTest {
  protected:
@@ -93,13 +59,7 @@ class HostileGateTest : public ServiceTest {
   }
 };
 
-struct Case {
-  const char* sentence;
-  std::string bytes;
-  std::size_t requests = 0;  // that the upstream may have seen
-};
-
-class HostileBytes : public HostileGateTest, public testing::WithParamInterface<Case> {};
+class HostileBytes : public HostileGateTest, public testing::WithParamInterface<HostileCase> {};
 
 TEST_P(HostileBytes, AreRefused) {
   upstream_.answers = Answers::Never;
@@ -115,41 +75,7 @@ TEST_P(HostileBytes, AreRefused) {
   EXPECT_EQ(events_.back().reason, Reason::VaultRefused);
 }
 
-const Case kCases[] = {
-    {"AnotherSession", changed([](RequestHead& h) { h.session = "s2"; })},
-    {"AnotherHost", changed([](RequestHead& h) { h.host = "evil.test"; })},
-    {"AnotherPort", changed([](RequestHead& h) { h.port = 8443; })},
-    {"AnotherRepository", changed([](RequestHead& h) { h.target = "/acme/other/git-receive-pack"; })},
-    {"APushOnAFetchRule", changed([](RequestHead& h) {
-       h.rule = 1;
-       h.target = "/acme/locked/git-receive-pack";
-     })},
-    {"AnotherRule", changed([](RequestHead& h) { h.rule = 1; })},
-    {"AnApi", changed([](RequestHead& h) { h.target = "/user"; })},
-    {"AnAuthorizationHeader", changed([](RequestHead& h) { h.headers = {{"authorization", "x"}}; })},
-    {"AContentLengthHeader", changed([](RequestHead& h) { h.headers = {{"content-length", "0"}}; })},
-    {"CrLfInAHeader", changed([](RequestHead& h) { h.headers = {{"accept", "a\r\nHost: x"}}; })},
-    {"NulInAHeader", changed([](RequestHead& h) { h.headers = {{"accept", std::string("a\0", 2)}}; })},
-    {"CrLfInTheTarget", changed([](RequestHead& h) { h.target = "/a\r\nX: y"; })},
-    {"AnEmptyHead", std::string(kFrameHeaderBytes - 1, '\0') + "\x01"},
-    {"AnUnknownFrame", frame(static_cast<FrameType>(99), "x")},
-    {"AHugeLength", std::string("\xff\xff\xff\xff\x01", 5)},
-    {"AVaultsFrame", frame(FrameType::AnswerEnd, "")},
-    {"BodyBeforeAHead", frame(FrameType::Body, "x")},
-    {"AnEndBeforeAHead", frame(FrameType::BodyEnd, "")},
-    {"GarbageAsAHead", frame(FrameType::RequestHead, "GET / HTTP/1.1\r\n\r\n")},
-    {"ABodyThatIsTooLong", head_frame(head(BodyKind::Declared, 3)) + frame(FrameType::Body, "four"), 1},
-    {"ABodyThatIsTooShort",
-     head_frame(head(BodyKind::Declared, 5)) + frame(FrameType::Body, "four") + frame(FrameType::BodyEnd, ""),
-     1},
-    {"ABodyWhereThereIsNone", head_frame(head(BodyKind::None)) + frame(FrameType::Body, "x"), 1},
-    {"ARequestInsideABody",
-     head_frame(head(BodyKind::Open)) + frame(FrameType::Body, "x") + head_frame(head(BodyKind::Open)), 1},
-    {"AnUnknownFrameInsideABody", head_frame(head(BodyKind::Open)) + frame(static_cast<FrameType>(99), "x"),
-     1},
-};
-
-INSTANTIATE_TEST_SUITE_P(Lane, HostileBytes, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Lane, HostileBytes, testing::ValuesIn(kHostileCases),
                          [](const auto& info) { return std::string(info.param.sentence); });
 
 TEST_F(HostileGateTest, ASecondRequestBeforeTheAnswerIsRefusedAndNeverSent) {

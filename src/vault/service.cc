@@ -22,7 +22,8 @@ int socket_option(const Fd& socket, int option) {
 bool is_lane(const os::Packet& packet) {
   return packet.bytes == kLaneHello && packet.fds.size() == 1 &&
          socket_option(packet.fds[0], SO_DOMAIN) == AF_UNIX &&
-         socket_option(packet.fds[0], SO_TYPE) == SOCK_STREAM;
+         socket_option(packet.fds[0], SO_TYPE) == SOCK_STREAM &&
+         socket_option(packet.fds[0], SO_ACCEPTCONN) == 0;
 }
 
 net::Task<> serve_lane(std::shared_ptr<Service::State> state, Fd socket) {
