@@ -97,6 +97,7 @@ inline const HostileCase kHostileCases[] = {
      changed([](RequestHead& h) { h.target = "https://evil.test/acme/widget/git-receive-pack"; })},
     {"AnotherService", changed([](RequestHead& h) { h.target = "/acme/widget/git-upload-archive"; })},
     {"LfsOfTheRepository", changed([](RequestHead& h) { h.target = "/acme/widget/info/lfs/objects/batch"; })},
+    {"ATokenEndpoint", changed([](RequestHead& h) { h.target = "/login/oauth/access_token"; })},
     {"NulInTheTarget",
      changed([](RequestHead& h) { h.target = std::string("/acme/widget/git-receive-pack\0", 30); })},
     {"ASpaceInTheTarget", changed([](RequestHead& h) { h.target += " HTTP/1.1"; })},
