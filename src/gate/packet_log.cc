@@ -8,7 +8,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <cstdio>
 #include <string>
-#include <utility>
 
 namespace sallyport::gate {
 namespace {
@@ -27,7 +26,9 @@ Kind kind_of(std::uint8_t protocol) {
   return {audit::Entry::Icmp, Reason::IcmpRefused};
 }
 
-audit::Event event_of(const os::RefusedPacket& packet) {
+}  // namespace
+
+audit::Event refusal_of(const os::RefusedPacket& packet) {
   const auto [entry, reason] = kind_of(packet.protocol);
   audit::Event event;
   event.kind = audit::Kind::Refused;
@@ -40,29 +41,8 @@ audit::Event event_of(const os::RefusedPacket& packet) {
   return event;
 }
 
-}  // namespace
-
-std::vector<audit::Event> PacketLines::lines_for(const std::vector<os::RefusedPacket>& packets,
-                                                 std::chrono::steady_clock::time_point now) {
-  std::vector<audit::Event> lines;
-  for (const auto& packet : packets) {
-    if (!rate_.take(now)) {
-      ++untold_;
-      continue;
-    }
-    audit::Event event = event_of(packet);
-    if (const auto before = std::exchange(untold_, 0); before > 0) {
-      if (!event.detail.empty()) event.detail += "; ";
-      event.detail += std::to_string(before) + " more packets were refused before";
-    }
-    lines.push_back(std::move(event));
-  }
-  return lines;
-}
-
 net::Task<> watch_packet_log(net::Worker& worker, Fd socket, audit::Recorder& recorder) {
   asio::posix::stream_descriptor descriptor(worker.io(), socket.release());
-  PacketLines lines;
   while (true) {
     const auto [error] = co_await descriptor.async_wait(asio::posix::descriptor_base::wait_read,
                                                         asio::as_tuple(asio::use_awaitable));
@@ -72,9 +52,7 @@ net::Task<> watch_packet_log(net::Worker& worker, Fd socket, audit::Recorder& re
       std::fprintf(stderr, "refused packets are no longer recorded: %s\n", packets.error().detail.c_str());
       co_return;
     }
-    for (auto& event : lines.lines_for(*packets, net::Clock::now())) recorder.note(std::move(event));
-    // Under a flood the kernel's buffer fills, and it drops: that costs us nothing.
-    if (lines.untold() > 0) co_await worker.sleep(std::chrono::seconds(1));
+    for (const os::RefusedPacket& packet : *packets) recorder.note(refusal_of(packet));
   }
 }
 

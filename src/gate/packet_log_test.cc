@@ -8,9 +8,7 @@
 namespace sallyport::gate {
 namespace {
 
-constexpr std::chrono::steady_clock::time_point kNow{std::chrono::hours(1)};
-
-TEST(PacketLines, NameProtocolAndDestination) {
+TEST(RefusedPacket, IsALineWithProtocolAndDestination) {
   struct Case {
     os::RefusedPacket packet;
     audit::Entry entry;
@@ -40,25 +38,12 @@ TEST(PacketLines, NameProtocolAndDestination) {
        "192.0.2.1:22"},
   };
   for (const auto& test : cases) {
-    const auto lines = PacketLines().lines_for({test.packet}, kNow);
-    ASSERT_EQ(lines.size(), 1U);
-    EXPECT_EQ(lines[0].kind, audit::Kind::Refused);
-    EXPECT_EQ(lines[0].entry, test.entry);
-    EXPECT_EQ(lines[0].reason, test.reason);
-    EXPECT_EQ(lines[0].destination, test.destination);
+    const audit::Event line = refusal_of(test.packet);
+    EXPECT_EQ(line.kind, audit::Kind::Refused);
+    EXPECT_EQ(line.entry, test.entry);
+    EXPECT_EQ(line.reason, test.reason);
+    EXPECT_EQ(line.destination, test.destination);
   }
-}
-
-TEST(PacketLines, AreFewUnderAFloodAndTellHowManyPacketsGotNone) {
-  PacketLines log;
-  const os::RefusedPacket packet{IPPROTO_UDP, testing::endpoint("192.0.2.1", 53)};
-  const std::vector<os::RefusedPacket> flood(1000, packet);
-  EXPECT_EQ(log.lines_for(flood, kNow).size(), 20U);
-  EXPECT_EQ(log.untold(), 980U);
-  const auto later = log.lines_for({packet}, kNow + std::chrono::seconds(1));
-  ASSERT_EQ(later.size(), 1U);
-  EXPECT_EQ(later[0].detail, "980 more packets were refused before");
-  EXPECT_EQ(log.untold(), 0U);
 }
 
 }  // namespace
