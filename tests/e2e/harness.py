@@ -106,7 +106,11 @@ def audit_schema():
 
 
 # In the operator's file: what every test's policy may do without the user's consent to it (docs/policy.md, "Trust").
-APPROVE_ALL = '\n[[approve]]\nrepo = "forge.test/*/*"\naccess = "push"\ncredential = "forge"\n'
+def approval(host):
+    return f'\n[[approve]]\nrepo = "{host}/*/*"\naccess = "push"\ncredential = "forge"\n'
+
+
+APPROVE_ALL = approval("forge.test")
 
 
 def git_rule(repo, access="fetch", credential="forge"):

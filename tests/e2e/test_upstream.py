@@ -14,7 +14,7 @@ import harness
 import answers
 import faulty
 from faulty import FaultyUpstream
-from harness import E2E, git_rule, policy
+from harness import E2E, approval, git_rule, policy
 from pki import PrivateCa
 
 # Asks for every "METHOD URL" of asks.json: the first list one by one, on a connection for each host as long as the gate
@@ -302,7 +302,7 @@ class Handshakes(HostileUpstream):
             upstreams[name] = FaultyUpstream(arguments.pop("leaf"), faulty.say(ADVERTISEMENT), **arguments)
             self.addCleanup(upstreams[name].stop)
             config += (f'\n[host."{name}.test"]\nkind = "generic"\nca = "{self.stage.ca}"\n'
-                       f'address = "{upstreams[name].address}"\n')
+                       f'address = "{upstreams[name].address}"\n' + approval(f"{name}.test"))
             rules += [git_rule(f"{name}.test/held/*"), git_rule(f"{name}.test/open/*", credential=None)]
         self.stage.write_config(self.forge.address, config)
         self.stage.write_policy(policy(*rules))
@@ -320,9 +320,10 @@ class Handshakes(HostileUpstream):
                 self.assertEqual(upstreams[name].connections, 2, "one of each owner, and no second try")
 
     def test_an_answer_before_the_request_is_not_left_for_the_next_one(self):
+        # Two at once: the first may be taken for the answer, and the second is seen before the connection is kept.
         ca = PrivateCa(self.stage.root / "hostile-ca")
         upstream = FaultyUpstream(ca.leaf("forge.test"), faulty.say(ADVERTISEMENT),
-                                  handshake=faulty.answer_first(ADVERTISEMENT))
+                                  handshake=faulty.answer_first(ADVERTISEMENT * 2))
         self.addCleanup(upstream.stop)
         self.stage.write(self.stage.ca, ca.pem.read_text(), self.stage.runner_uid)
         self.stage.write_config(upstream.address, TIMEOUTS)
