@@ -10,21 +10,6 @@
 namespace sallyport::audit {
 namespace {
 
-void put_quoted(std::string& out, std::string_view bytes) {
-  out += '"';
-  for (const char c : bytes) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c >= ' ' && c < 0x7f) {
-      out += c;
-    } else {
-      out += "\\u00" + to_hex({&c, 1});
-    }
-  }
-  out += '"';
-}
-
 // One JSON object being written. Keys are ours and need no escaping.
 class Object {
  public:
@@ -32,7 +17,7 @@ class Object {
 
   Object& text(std::string_view key, std::string_view value) {
     put_key(key);
-    put_quoted(out_, value);
+    append_json_text(out_, value);
     return *this;
   }
   Object& number(std::string_view key, std::uint64_t value) {
@@ -60,7 +45,7 @@ class Object {
   void put_key(std::string_view key) {
     if (!first_) out_ += ',';
     first_ = false;
-    put_quoted(out_, key);
+    append_json_text(out_, key);
     out_ += ':';
   }
 

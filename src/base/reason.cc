@@ -15,6 +15,11 @@ struct Row {
   ReasonInfo info;
 };
 
+constexpr std::string_view kLookOutside =
+    "If it stays so: outside, run it again with `sallyport run -v`, which names the audit log; the lines of "
+    "this "
+    "request there say more.";
+
 // In the order of the enum (checked by a test), so that a reason is its row's index.
 constexpr std::array kTable{
     Row{None, {"none", Gateway, 200, ""}},
@@ -79,19 +84,34 @@ constexpr std::array kTable{
     Row{UpstreamError, {"upstream_error", Upstream, 502, "The upstream answered with an error."}},
 
     Row{VaultUnavailable,
-        {"vault_unavailable", Gateway, 503,
-         "The process that holds the credentials is not there; try again."}},
+        {"vault_unavailable", Gateway, 503, "The process that holds the credentials is not there; try again.",
+         kLookOutside}},
     Row{VaultRefused,
-        {"vault_refused", Gateway, 502, "The process that holds the credentials refused the request."}},
+        {"vault_refused", Gateway, 502, "The process that holds the credentials refused the request.",
+         kLookOutside}},
     Row{CredentialUnavailable,
-        {"credential_unavailable", Gateway, 502, "The credential that the policy names cannot be read."}},
+        {"credential_unavailable", Gateway, 502, "The credential that the policy names cannot be read.",
+         "Outside, look with `ls -l` at the file that the operator's file names for it: its owner, and mode "
+         "0600 or 0400; "
+         "then try again: it is read anew."}},
     Row{AuditUnavailable,
-        {"audit_unavailable", Gateway, 503, "The audit log cannot be written, so nothing is let through."}},
-    Row{SessionEnded, {"session_ended", Gateway, 503, "The session has ended."}},
-    Row{ProcessDied, {"process_died", Gateway, 503, "A process of the gateway died; try again."}},
-    Row{Interrupted, {"interrupted", Gateway, 503, "The gateway ended before the request did."}},
-    Row{Overloaded, {"overloaded", Gateway, 503, "The gateway is at one of its limits; try again."}},
-    Row{Internal, {"internal", Gateway, 500, "The gateway made a mistake."}},
+        {"audit_unavailable", Gateway, 503, "The audit log cannot be written, so nothing is let through.",
+         "Outside, `sallyport run -v` says where the audit log is: make it writable, or make room with "
+         "`df`'s help; "
+         "then try again."}},
+    Row{SessionEnded,
+        {"session_ended", Gateway, 503, "The session has ended.",
+         "Outside, start another with `sallyport run`."}},
+    Row{ProcessDied,
+        {"process_died", Gateway, 503, "A process of the gateway died; try again.", kLookOutside}},
+    Row{Interrupted,
+        {"interrupted", Gateway, 503, "The gateway ended before the request did.",
+         "Outside, start another with `sallyport run`."}},
+    Row{Overloaded,
+        {"overloaded", Gateway, 503, "The gateway is at one of its limits; try again.",
+         "Outside, `grep '\"overloaded\"'` in the audit log, which `sallyport run -v` names, tells which "
+         "limit it was."}},
+    Row{Internal, {"internal", Gateway, 500, "The gateway made a mistake.", kLookOutside}},
 };
 
 static_assert([] {

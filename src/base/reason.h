@@ -1,7 +1,7 @@
 // The one table of reasons: why something was refused or failed. A code for machines (audit, metrics, JSON),
-// the side that is at fault, the HTTP status where there is one, and a sentence for people. The sentence
-// never names anything that the sandbox did not already know; particulars go to the audit log as
-// Error::detail or Decision::detail.
+// the side that is at fault, the HTTP status where there is one, and a sentence for people; docs/errors.md
+// shows it. The sentence never names anything that the sandbox did not already know; particulars go to the
+// audit log as Error::detail or Decision::detail.
 #pragma once
 
 #include <cstdint>
@@ -81,11 +81,19 @@ struct ReasonInfo {
   Origin origin;
   int status;  // HTTP status of the refusal
   std::string_view sentence;
+  // What whoever runs the sandbox can do about it, with the command; "" where the sentence says enough.
+  std::string_view advice = "";
 };
 
 const ReasonInfo& info(Reason reason);
 inline std::string_view code(Reason reason) {
   return info(reason).code;
+}
+
+// The request could not be read in exactly one way, or not to its end: where the next one would begin on its
+// connection is anybody's guess, so none is served there.
+constexpr bool ends_connection(Reason reason) {
+  return reason >= Reason::BadRequest && reason <= Reason::ClientClosed;
 }
 
 // The reason with that code, for reading audit lines and frames back.

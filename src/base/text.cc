@@ -77,4 +77,19 @@ std::string escaped(std::string_view bytes, std::size_t max_bytes) {
   return text;
 }
 
+void append_json_text(std::string& out, std::string_view bytes) {
+  out += '"';
+  for (const char c : bytes) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c >= ' ' && c < 0x7f) {
+      out += c;
+    } else {
+      out += "\\u00" + to_hex({&c, 1});
+    }
+  }
+  out += '"';
+}
+
 }  // namespace sallyport

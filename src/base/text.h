@@ -70,5 +70,8 @@ std::string to_hex(std::string_view bytes);
 // For people's eyes and for logs: printable ASCII stays, everything else and the backslash becomes \xNN; cut
 // at `max_bytes` of output with "..." behind it.
 std::string escaped(std::string_view bytes, std::size_t max_bytes = 256);
+// The bytes as a string of JSON, with its quotes: ASCII without control characters. Any other byte becomes
+// \u00XX, so that taking each code point for a byte (Latin-1) gives back the very bytes.
+void append_json_text(std::string& out, std::string_view bytes);
 
 }  // namespace sallyport

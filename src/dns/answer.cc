@@ -1,5 +1,7 @@
 #include "dns/answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/text.h"
@@ -11,9 +13,10 @@ namespace {
 
 constexpr std::uint16_t kDnsPort = 53;
 
-audit::Event refusal(Reason reason) {
+audit::Event refusal(Reason reason, std::string_view request_id) {
   audit::Event event;
   event.kind = audit::Kind::Refused;
+  event.request = request_id;
   event.entry = audit::Entry::Dns;
   event.scheme = "dns";
   event.port = kDnsPort;
@@ -21,11 +24,16 @@ audit::Event refusal(Reason reason) {
   return event;
 }
 
-audit::Event refusal(Reason reason, const Query& query) {
-  audit::Event event = refusal(reason);
+audit::Event refusal(Reason reason, std::string_view request_id, const Query& query) {
+  audit::Event event = refusal(reason, request_id);
   event.host = lowered(query.name);
   event.path = type_name(query.type);
   return event;
+}
+
+// What the client reads: dig prints it, systemd-resolved logs it.
+std::string why(Reason reason, std::string_view request_id) {
+  return fmt::format("{} request {}", info(reason).sentence, request_id);
 }
 
 struct Judged {
@@ -51,24 +59,27 @@ bool is_refused_kind(const Query& query) {
 
 }  // namespace
 
-Reply answer(std::string_view bytes, const policy::Grant& grant, const SyntheticAddresses& addresses) {
+Reply answer(std::string_view bytes, const policy::Grant& grant, const SyntheticAddresses& addresses,
+             std::string_view request_id) {
   const auto query = parse_query(bytes);
   if (!query) {
-    audit::Event event = refusal(Reason::BadDnsQuery);
+    audit::Event event = refusal(Reason::BadDnsQuery, request_id);
     event.detail = query.error().detail;
     if (query.error().what == NoQuery::What::Drop) return {"", event};
     return {write_error(query.error()), event};
   }
   if (is_refused_kind(*query)) {
-    audit::Event event = refusal(Reason::BadDnsQuery, *query);
+    audit::Event event = refusal(Reason::BadDnsQuery, request_id, *query);
     event.detail = query->klass == kClassIn ? "this type is never answered" : "the class is not IN";
-    return {write_answer(*query, {.rcode = Rcode::Refused}), event};
+    Answer refused{.rcode = Rcode::Refused};
+    refused.blocked_text = why(Reason::BadDnsQuery, request_id);
+    return {write_answer(*query, refused), event};
   }
   const Judged judged = judge(query->name, grant, addresses);
   if (judged.reason != Reason::None) {
     Answer denial{.rcode = Rcode::NxDomain, .ttl_seconds = kNegativeTtlSeconds, .has_soa = true};
-    denial.blocked_text = info(judged.reason).sentence;
-    return {write_answer(*query, denial), refusal(judged.reason, *query)};
+    denial.blocked_text = why(judged.reason, request_id);
+    return {write_answer(*query, denial), refusal(judged.reason, request_id, *query)};
   }
   if (query->type != kTypeA || !judged.address) {
     return {write_answer(*query, {.ttl_seconds = kNegativeTtlSeconds, .has_soa = true}), std::nullopt};

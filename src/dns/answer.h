@@ -22,7 +22,9 @@ struct Reply {
 
 // An allowed name: its synthetic address for A, no data for every other type (AAAA, HTTPS and SVCB among
 // them: their answers would name addresses). Any other name: NXDOMAIN. ANY, zone transfers and classes but
-// IN: REFUSED, whatever the name.
-Reply answer(std::string_view query, const policy::Grant& grant, const SyntheticAddresses& addresses);
+// IN: REFUSED, whatever the name. Both say why in an Extended DNS Error, with `request_id`, to who asks with
+// EDNS.
+Reply answer(std::string_view query, const policy::Grant& grant, const SyntheticAddresses& addresses,
+             std::string_view request_id);
 
 }  // namespace sallyport::dns

@@ -35,7 +35,7 @@ policy::Grant grant_of(const std::vector<std::string>& repos) {
 
 class Dns : public ::testing::Test {
  protected:
-  Reply ask(std::string_view query) const { return answer(query, grant_, addresses_); }
+  Reply ask(std::string_view query) const { return answer(query, grant_, addresses_, "00ff"); }
 
   policy::Grant grant_ = grant_of({"api.ok.test/acme/widget", "zed.ok.test/a/b"});
   SyntheticAddresses addresses_{grant_};
@@ -156,15 +156,41 @@ TEST_F(Dns, RefusalNamesWhatWasAsked) {
   EXPECT_EQ(reply.refused->port, 53);
 }
 
+TEST_F(Dns, EveryRefusalCarriesTheRequestsIdToClientAndLog) {
+  const std::string id = "0123456789abcdef";
+  struct Case {
+    std::string name;
+    std::uint16_t type;
+    std::uint16_t klass;
+    Reason reason;
+  };
+  for (const auto& test : {Case{"evil.test", kTypeA, kClassIn, Reason::HostNotAllowed},
+                           Case{"127.0.0.1", kTypeA, kClassIn, Reason::IpLiteral},
+                           Case{"api.ok.test", kTypeAny, kClassIn, Reason::BadDnsQuery},
+                           Case{"api.ok.test", kTypeAxfr, kClassIn, Reason::BadDnsQuery},
+                           Case{"version.bind", 16, 3, Reason::BadDnsQuery}}) {
+    SCOPED_TRACE(test.name);
+    const std::string query = make_query(test.name, test.type, {.klass = test.klass, .additional = kOpt});
+    const Reply reply = answer(query, grant_, addresses_, id);
+    ASSERT_TRUE(reply.refused);
+    EXPECT_EQ(reply.refused->request, id);
+    EXPECT_EQ(code(reply.refused->reason), code(test.reason));
+    EXPECT_TRUE(reply.bytes.ends_with(std::string(info(test.reason).sentence) + " request " + id));
+    EXPECT_LE(reply.bytes.size(), kMaxAnswerBytes);
+  }
+  EXPECT_EQ(answer("x", grant_, addresses_, id).refused->request, id);
+}
+
 TEST_F(Dns, DenialCarriesTheExtendedErrorForEdnsClientsOnly) {
-  const std::string blocked = "\0\x0f\0\x26\0\x0f"s + std::string(info(Reason::HostNotAllowed).sentence);
+  const std::string blocked =
+      "\0\x0f\0\x33\0\x0f"s + std::string(info(Reason::HostNotAllowed).sentence) + " request 00ff";
   EXPECT_TRUE(ask(make_query("evil.test", kTypeA, {.additional = kOpt})).bytes.ends_with(blocked));
   EXPECT_EQ(read_answer(ask(make_query("evil.test", kTypeA)).bytes).additionals, 0);
 }
 
 TEST_F(Dns, EmptyPolicyDeniesEverything) {
   const policy::Grant empty;
-  const Reply reply = answer(make_query("api.ok.test", kTypeA), empty, SyntheticAddresses(empty));
+  const Reply reply = answer(make_query("api.ok.test", kTypeA), empty, SyntheticAddresses(empty), "00ff");
   EXPECT_EQ(read_answer(reply.bytes).rcode(), kNxDomain);
   ASSERT_TRUE(reply.refused);
   EXPECT_EQ(reply.refused->reason, Reason::PolicyEmpty);

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/random.h"
 #include "dns/message.h"
 
 namespace sallyport::dns {
@@ -23,6 +24,7 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 // Datagrams that are answered before other coroutines get their turn.
 constexpr int kMaxDatagramsPerTurn = 64;
 constexpr std::size_t kLengthBytes = 2;
+constexpr std::size_t kRequestIdBytes = 8;
 
 struct Datagram {
   std::array<char, kMaxQueryBytes + 1> bytes;  // one more: a larger query shows itself
@@ -110,7 +112,7 @@ Server::Server(net::Worker& worker, const policy::Grant& grant, const SyntheticA
 
 std::string Server::answer_one(std::string_view query) {
   if (!rate_.take(net::Clock::now())) return "";
-  Reply reply = answer(query, grant_, addresses_);
+  Reply reply = answer(query, grant_, addresses_, random_hex(kRequestIdBytes));
   if (reply.refused) recorder_.note(*std::move(reply.refused));
   return std::move(reply.bytes);
 }

@@ -27,6 +27,19 @@ bool is_clean(std::string_view text) {
   return text.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos;
 }
 
+// RFC 9110, 12.5.1, as far as it matters here: a range of that name, whatever its weight but 0.
+bool accepts_json(const RequestHead& head) {
+  for (const Field& field : head.fields) {
+    if (field.name != "accept") continue;
+    for (const std::string_view range : split(field.value, ',')) {
+      const std::vector<std::string_view> words = split(range, ';');
+      const bool unwanted = words.size() > 1 && trimmed(words[1]) == "q=0";
+      if (equals_ignoring_case(trimmed(words[0]), "application/json") && !unwanted) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Connection::Connection(net::Stream& stream, std::uint16_t default_port, net::Clock::duration head_limit)
@@ -60,6 +73,7 @@ net::Task<Result<std::size_t>> Connection::fill() {
 
 net::Task<Result<std::optional<RequestHead>>> Connection::next_request() {
   response_ = ResponseState::None;
+  client_wants_json_ = false;
   output_ = {};
   const net::Clock::duration idle = std::exchange(first_request_, false) ? head_limit_ : kKeepAliveIdle;
   if (pending().empty()) {
@@ -102,6 +116,7 @@ net::Task<Result<std::optional<RequestHead>>> Connection::read_head() {
 void Connection::start_request(const RequestHead& head) {
   persistence_ = head.persistence;
   is_head_request_ = head.method == "HEAD";
+  client_wants_json_ = accepts_json(head);
   body_kind_ = head.body;
   body_left_ = head.body_bytes;
   chunks_ = wire::ChunkedDecoder(wire::ChunkedDecoder::Message::Request);

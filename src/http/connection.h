@@ -76,6 +76,9 @@ class Connection {
   // At once: the client sees that the answer was cut.
   void abort() noexcept;
 
+  // The request in work names application/json among what it accepts: its refusals shall be for a program.
+  bool client_wants_json() const { return client_wants_json_; }
+
   net::Stream& stream() { return stream_; }
   // How long, inside a request, no byte needs to move (kBodyIdle unless said otherwise).
   void limit_body_idle(net::Clock::duration limit);
@@ -110,6 +113,7 @@ class Connection {
   ResponseState response_ = ResponseState::None;
   std::uint64_t response_left_ = 0;  // Length
   bool is_head_request_ = false;
+  bool client_wants_json_ = false;
   Persistence persistence_ = Persistence::KeepAlive;
 };
 

@@ -240,6 +240,63 @@ TEST(Reply, SaysTheSentenceTheParticularsAndTheRequest) {
   EXPECT_EQ(refusal_text({.reason = Reason::NotGit}), "sallyport: Only git is allowed at this host.\n");
 }
 
+TEST(Reply, NamesTheCommandToRunWhenTheGatewayIsInTrouble) {
+  EXPECT_THAT(refusal_text({.reason = Reason::VaultUnavailable, .request_id = "00ff"}),
+              ::testing::AllOf(HasSubstr("\nIf it stays so: "), HasSubstr("`sallyport run -v`"),
+                               EndsWith("\nrequest 00ff\n")));
+}
+
+TEST(Reply, SaysTheSameToMachines) {
+  EXPECT_EQ(
+      refusal_json({.reason = Reason::RepoNotGranted, .particulars = "x\n[[git]]\n\"", .request_id = "00ff"}),
+      R"({"error":"repo_not_granted","status":403,"message":"The policy does not grant this repository.",)"
+      R"("particulars":"x\u000a[[git]]\u000a\"","advice":"","request":"00ff"})"
+      "\n");
+}
+
+TEST(Reply, IsJsonForWhoAsksForItAndTextForEverybodyElse) {
+  struct Case {
+    std::string accept;
+    std::string type;
+  };
+  for (const auto& test :
+       {Case{"application/json", "application/json"}, Case{"Application/JSON", "application/json"},
+        Case{"text/html, application/json;q=0.5", "application/json"}, Case{"*/*", "text/plain"},
+        Case{"", "text/plain"}, Case{"application/json;q=0", "text/plain"},
+        Case{"application/jsonp", "text/plain"}, Case{"text/plain", "text/plain"}}) {
+    // The second request asks for nothing: what the first wanted is forgotten.
+    FakeStream stream(
+        {"GET /a HTTP/1.1\r\nHost: ok.test\r\nAccept: " + test.accept + "\r\n\r\n", kGet, "x\n"});
+    Connection connection(stream, 443);
+    const auto act = [&]() -> net::Task<bool> {
+      for (int i = 0; i < 3; ++i) {
+        const auto head = co_await connection.next_request();
+        const Reason reason = head ? Reason::NotGit : head.error().reason;
+        EXPECT_TRUE(co_await refuse(connection, {.reason = reason}));
+        if (i == 0) EXPECT_THAT(stream.output, HasSubstr("\r\nContent-Type: " + test.type + "\r\n"));
+        if (i > 0) EXPECT_THAT(stream.take_output(), HasSubstr("\r\nContent-Type: text/plain\r\n"));
+        stream.take_output();
+      }
+      co_return true;
+    };
+    run_alone(act());
+  }
+}
+
+TEST(Reply, EndsTheConnectionAfterARequestThatCannotBeReadInOneWay) {
+  for (const Reason reason : {Reason::BadRequest, Reason::HostMismatch, Reason::NotGit, Reason::Overloaded}) {
+    FakeStream stream({kGet});
+    Connection connection(stream, 443);
+    const auto act = [&]() -> net::Task<bool> {
+      EXPECT_TRUE(co_await connection.next_request());
+      EXPECT_TRUE(co_await refuse(connection, {.reason = reason}));
+      co_return connection.reusable();
+    };
+    EXPECT_EQ(run_alone(act()), !ends_connection(reason)) << code(reason);
+    EXPECT_EQ(stream.output.find("Connection: close") != std::string::npos, ends_connection(reason));
+  }
+}
+
 TEST(Reply, HasAPhraseForTheStatusOfEveryReason) {
   for (unsigned number = 0; number < 256; ++number) {
     const auto reason = reason_from_number(static_cast<std::uint8_t>(number));

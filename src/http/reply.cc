@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/text.h"
+
 namespace sallyport::http {
 namespace {
 
@@ -49,12 +51,37 @@ std::string refusal_text(const Refusal& refusal) {
   text += info(refusal.reason).sentence;
   text += '\n';
   if (!refusal.particulars.empty()) text += refusal.particulars + '\n';
+  if (const std::string_view advice = info(refusal.reason).advice; !advice.empty()) {
+    text += advice;
+    text += '\n';
+  }
   if (!refusal.request_id.empty()) text += "request " + refusal.request_id + '\n';
   return text;
 }
 
+std::string refusal_json(const Refusal& refusal) {
+  const ReasonInfo& row = info(refusal.reason);
+  std::string json = "{\"error\":";
+  append_json_text(json, row.code);
+  json += ",\"status\":" + std::to_string(row.status);
+  for (const auto& [key, value] : {std::pair<std::string_view, std::string_view>{"message", row.sentence},
+                                   {"particulars", refusal.particulars},
+                                   {"advice", row.advice},
+                                   {"request", refusal.request_id}}) {
+    json += ',';
+    append_json_text(json, key);
+    json += ':';
+    append_json_text(json, value);
+  }
+  return json += "}\n";
+}
+
 net::Task<Status> refuse(Connection& connection, Refusal refusal) {
+  if (ends_connection(refusal.reason)) connection.close_after_response();
   const int status = info(refusal.reason).status;
+  if (connection.client_wants_json()) {
+    co_return co_await reply(connection, status, "application/json", refusal_json(refusal));
+  }
   co_return co_await reply(connection, status, "text/plain", refusal_text(refusal));
 }
 

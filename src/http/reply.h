@@ -19,11 +19,15 @@ struct Refusal {
   std::string request_id;
 };
 
-// The text: "sallyport: <sentence>\n<particulars>\nrequest <id>\n". git prints each line as "remote: ...".
+// The text: "sallyport: <sentence>\n<particulars>\n<advice>\nrequest <id>\n". git prints each line as
+// "remote: ...".
 std::string refusal_text(const Refusal& refusal);
+// The same facts for machines: one object with error (the reason's code), status, message, particulars,
+// advice and request.
+std::string refusal_json(const Refusal& refusal);
 
-// The text as a text/plain answer with the reason's status. The connection stays open when the request was
-// read to its end.
+// The text as a text/plain answer with the reason's status, or the JSON for a client that asks for it. The
+// connection stays open when the request was clear and read to its end.
 net::Task<Status> refuse(Connection& connection, Refusal refusal);
 // A short answer of any kind.
 net::Task<Status> reply(Connection& connection, int status, std::string content_type, std::string body);
