@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "gate/requests.h"
 #include "http/connection.h"
 #include "http/reply.h"
 #include "policy/decide.h"
@@ -141,27 +142,8 @@ net::Task<> Front::serve_tls(Fd connection, os::Endpoint destination) {
                   destination.port, std::move(tls.error().error)})));
     co_return;
   }
-  co_await serve_requests(*tls->stream, {audit::Entry::Tls, destination.text(), tls->host, destination.port});
-}
-
-net::Task<> Front::serve_requests(net::Stream& stream, git::ClientSide client) {
-  http::Connection connection(stream, client.port, session_.git.grant.timeouts.request_head);
-  while (true) {
-    auto head = co_await connection.next_request();
-    if (!head) {
-      audit::Event event =
-          event_of({client.entry, "https", client.destination, client.host.str(), client.port, head.error()});
-      const std::string id = event.request;
-      static_cast<void>(co_await session_.git.recorder.record(std::move(event)));
-      connection.close_after_response();
-      static_cast<void>(co_await http::refuse(connection, {head.error().reason, "", id}));
-      break;
-    }
-    if (!*head) break;
-    const auto fate = co_await git::serve(session_.git, client, connection, **std::move(head));
-    if (fate == git::Fate::Close) break;
-  }
-  co_await connection.finish();
+  co_await serve_requests(session_.git, {audit::Entry::Tls, destination.text(), tls->host, destination.port},
+                          *tls->stream);
 }
 
 // Nothing is ever carried upstream from here; the reason only tells people what to do.

@@ -60,7 +60,6 @@ class Front {
  private:
   net::Task<> serve_probe(Fd connection, os::Endpoint destination);
   net::Task<> serve_tls(Fd connection, os::Endpoint destination);
-  net::Task<> serve_requests(net::Stream& stream, git::ClientSide client);
   net::Task<> serve_plain_http(Fd connection, os::Endpoint destination);
   net::Task<> refuse_port(Fd connection, os::Endpoint destination);
 
