@@ -380,6 +380,7 @@ class E2E(unittest.TestCase):
         if self.flavour is Flavour.AS_ROOT and os.getuid() != 0:
             self.skipTest("only root can show what root gets")
         processes.adopt_orphans()
+        self.accounted = set()  # refused lines that an assertion has spoken for
         self.stage = self.make_stage()
         self.addCleanup(self.stage.close)
         self.forge = self.stage.forge
@@ -392,6 +393,7 @@ class E2E(unittest.TestCase):
         self.stage.end_runs()
         left = self.stage.snapshot.left_over(self.stage.forge.pids())
         self.check_audit(self.stage.audit())
+        self.check_refusals(self.stage.audit())
         self.assertEqual(left, [], "left behind")
 
     # --- asserts ---
@@ -409,24 +411,47 @@ class E2E(unittest.TestCase):
             self.assertIn(fragment, outcome.text, str(outcome))
 
     def assert_refused(self, reason, command, options=(), shows=(), succeeds=False, lines=1, **popen):
-        """Runs it: it fails, one audit line gives that reason, nothing is allowed, and nothing was sent anywhere.
+        """Runs it: it fails, `lines` audit lines give that reason, nothing is allowed, and nothing was sent anywhere.
 
-        `lines=None`: one or more, for what clients ask several times (DNS).
+        `reason` may be several. `lines=None`: one or more, for DNS alone, where clients ask several times.
         """
         before = self.stage.traffic()
         outcome = self.run_inside(command, options, **popen)
         self.assertEqual(outcome.code == 0, succeeds, str(outcome))
+        self.assert_all_refused(outcome, reason, lines, before)
+        self.assert_shows(outcome, *shows)
+        return outcome
+
+    def assert_all_refused(self, outcome, reason, lines, traffic_before):
+        """What a refusal is, of a run that was made in another way: the right reason, exactly so many audit lines,
+        and neither a lookup nor a socket nor a credential went out. `traffic_before`: stage.traffic() then."""
         refused = outcome.events("refused")
         self.assertTrue(refused, f"nothing was refused\n{outcome}")
         self.assertLessEqual({line["reason"] for line in refused},
                              {reason} if isinstance(reason, str) else set(reason), str(outcome))
-        if lines is not None:
+        if lines is None:
+            self.assertEqual({line["entry"] for line in refused}, {"dns"}, f"lines=None is for DNS\n{outcome}")
+        else:
             self.assertEqual(len(refused), lines, str(outcome))
+        # The sandbox's packets have none: nobody is told of them.
+        ids = [line["request"] for line in refused if line["entry"] not in ("udp", "icmp")]
+        self.assertNotIn("", ids, f"a refusal without id\n{outcome}")
+        self.assertEqual(len(set(ids)), len(ids), f"two refusals with one id\n{outcome}")
         self.assertEqual(outcome.events("begin"), [], str(outcome))
         self.assertEqual(outcome.events("credential"), [], str(outcome))
-        self.assertEqual(self.stage.traffic(), before, f"something was sent\n{outcome}")
-        self.assert_shows(outcome, *shows)
-        return outcome
+        self.assertEqual(self.stage.traffic(), traffic_before, f"something was sent\n{outcome}")
+        self.account_for(refused)
+
+    def account_for(self, refused):
+        """Speaks for refused lines whose reason, number and harmlessness the test has asserted by itself."""
+        self.accounted |= {(line["session"], line["seq"]) for line in refused}
+
+    def check_refusals(self, lines):
+        """A refusal that no assertion has spoken for is a test that would not notice a wrong one."""
+        silent = [line for line in lines
+                  if line["kind"] == "refused" and (line["session"], line["seq"]) not in self.accounted]
+        self.assertEqual(len(silent), 0, "refused, and no assertion spoke for it: use assert_refused(), or assert reason, "
+                                         f"number of lines and traffic, and account_for() them: {silent[:3]}")
 
     def check_audit(self, lines):
         """What docs/audit.md says of every line, held against every line of every test."""
