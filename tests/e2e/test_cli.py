@@ -42,6 +42,8 @@ class Run(E2E):
         self.assertIn("allowed", last)
         self.assertIn("refused", last)
         self.assertEqual(outcome.stdout, "")
+        self.assertEqual([line["reason"] for line in outcome.events("refused")], ["repo_not_granted"])
+        self.account_for(outcome.events("refused"))
 
     def test_signals_reach_the_command(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -163,7 +165,8 @@ class Options(E2E):
         self.assertEqual(self.stage.audit_file.parent.stat().st_mode & 0o077, 0)
 
     def test_verbose_shows_each_refusal(self):
-        outcome = self.run_inside("git clone -q https://forge.test/acme/other || true", ("--verbose",))
+        outcome = self.assert_refused("repo_not_granted", "git clone -q https://forge.test/acme/other || true",
+                                      ("--verbose",), succeeds=True)
         self.assertIn("repo_not_granted", outcome.stderr)
 
     def test_wrong_use_is_told_apart(self):
