@@ -9,6 +9,7 @@
 #include <set>
 
 #include "egress/client_hello.h"
+#include "gate/fake_front.h"
 #include "upstream/exchange.h"
 
 namespace sallyport::gate::testing {

@@ -3,10 +3,12 @@
 // tests/e2e/test_differential.py gives the latter to other programs and compares.
 //
 //   LINES [METHOD TARGET COMPLETE BYTES]...      LINES: the audit lines, "refused:bad_request,begin,..."
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
-#include "gate/catalogue.h"
+#include "base/text.h"
+#include "gate/fake_front.h"
 
 using namespace sallyport;
 

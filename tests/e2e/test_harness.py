@@ -80,6 +80,11 @@ class RefusalCheck(unittest.TestCase):
                      lambda case: case.assertEqual(case.run_inside("x").events("refused")[0]["reason"], "not_git")):
             self.assertIn("no assertion spoke for it", self.outcome_of(FakeStage(refused()), body))
 
+    def test_what_nobody_judged_needs_no_assertion(self):
+        stage = FakeStage(*(refused(reason) for reason in ("client_closed", "vault_unavailable", "process_died")))
+        self.assertEqual("", self.outcome_of(stage, lambda case: case.run_inside("x")))
+        self.assertEqual("", self.outcome_of(FakeStage(), lambda case: case.run_inside("x")))
+
     def test_a_second_refusal_that_nobody_looks_at_fails(self):
         def body(case):
             case.assert_refused("not_git", "x")

@@ -1,0 +1,142 @@
+// For tests: what the bytes of one connection come to, from the client to the bytes for the upstream, without
+// a socket.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "audit/fake_recorder.h"
+#include "gate/requests.h"
+#include "http/fake_stream.h"
+#include "upstream/http_exchange.h"
+
+namespace sallyport::gate::testing {
+
+// Fetching from forge.test/acme/widget, without a credential.
+inline policy::Grant forge_grant() {
+  policy::Grant grant;
+  auto pattern = *policy::RepoPattern::parse("forge.test/acme/widget", policy::HostKind::Generic);
+  grant.hosts.emplace(pattern.host(), policy::UpstreamHost{});
+  grant.git.push_back({std::move(pattern), policy::Access::Fetch, "", {}});
+  return grant;
+}
+
+// What the code for upstreams would write to one, byte for byte. The upstream answers 404 to each request,
+// when all of it has come.
+class WireOpener final : public upstream::Opener {
+ public:
+  explicit WireOpener(http::FakeStream& client) : client_(client) {}
+
+  net::Task<Result<std::unique_ptr<upstream::Exchange>>> open(upstream::Request request) override {
+    sent.emplace_back();
+    auto exchange = std::make_unique<Exchange>(*this, request);
+    auto begun = co_await exchange->begin(request);
+    if (!begun) co_return fail(std::move(begun));
+    co_return exchange;
+  }
+
+  struct Sent {
+    std::string bytes;
+    bool complete = false;
+  };
+  std::vector<Sent> sent;
+
+ private:
+  class Exchange final : public upstream::Exchange {
+   public:
+    Exchange(WireOpener& opener, const upstream::Request& request) : opener_(opener) {
+      auto stream =
+          std::make_unique<http::FakeStream>(std::vector<std::string>{}, http::FakeStream::End::Silence);
+      wire_ = stream.get();
+      real_ = std::make_unique<upstream::HttpExchange>(std::move(stream), request.body, request.body_bytes,
+                                                       policy::Timeouts{}, nullptr);
+    }
+    // A client that waits for its answer does not end its connection meanwhile.
+    ~Exchange() override { opener_.client_.feed_end(http::FakeStream::End::Eof); }
+    Exchange(const Exchange&) = delete;
+    Exchange& operator=(const Exchange&) = delete;
+
+    net::Task<Status> begin(const upstream::Request& request) {
+      if (request.body == upstream::BodyKind::None) opener_.client_.feed_end(http::FakeStream::End::Silence);
+      auto written = co_await real_->send_head(request, nullptr);
+      take();
+      co_return written;
+    }
+    net::Task<Status> send_body(std::string_view bytes) override {
+      auto written = co_await real_->send_body(bytes);
+      take();
+      co_return written;
+    }
+    net::Task<Status> end_body() override {
+      opener_.client_.feed_end(http::FakeStream::End::Silence);
+      auto ended = co_await real_->end_body();
+      take();
+      opener_.sent.back().complete = ended.has_value();
+      wire_->feed("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+      co_return ended;
+    }
+    net::Task<Result<upstream::AnswerHead>> read_head() override { return real_->read_head(); }
+    net::Task<Result<std::size_t>> read_body(std::span<char> into) override { return real_->read_body(into); }
+    void abort() noexcept override { real_->abort(); }
+
+   private:
+    void take() { opener_.sent.back().bytes += wire_->take_output(); }
+
+    WireOpener& opener_;
+    http::FakeStream* wire_ = nullptr;  // owned by real_
+    std::unique_ptr<upstream::HttpExchange> real_;
+  };
+
+  http::FakeStream& client_;
+};
+
+// What became of the bytes of one connection to forge.test.
+struct Verdict {
+  std::vector<std::string>
+      lines;  // the audit lines: "refused bad_request", "begin", "end upstream_not_found"
+  std::vector<WireOpener::Sent> sent;
+  std::string answer;
+  struct Judged {
+    std::string method;
+    std::string target;
+  };
+  std::vector<Judged> judged;  // what the begin lines say
+
+  std::size_t answers() const {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = answer.find("HTTP/1.1 ", at)) != std::string::npos; ++at) {
+      if (!answer.substr(at).starts_with("HTTP/1.1 100 ")) ++count;
+    }
+    return count;
+  }
+};
+
+inline Verdict serve_bytes(std::vector<std::string> pieces, const policy::Grant& grant) {
+  audit::FakeRecorder recorder;
+  http::FakeStream stream(std::move(pieces));
+  WireOpener opener(stream);
+  const git::Context context{grant, recorder, opener, opener};
+  const auto serve = [&]() -> net::Task<bool> {
+    const git::ClientSide client{audit::Entry::Tls, "198.18.0.2:443", *policy::HostName::parse("forge.test"),
+                                 443};
+    co_await serve_requests(context, client, stream);
+    co_return true;
+  };
+  http::run_alone(serve());
+
+  Verdict verdict{{}, std::move(opener.sent), std::move(stream.output), {}};
+  for (const audit::Event& event : recorder.events) {
+    const std::string reason(code(event.reason));
+    if (event.kind == audit::Kind::Begin) {
+      verdict.lines.emplace_back("begin");
+      verdict.judged.push_back({event.method, event.path});
+    } else {
+      verdict.lines.push_back((event.kind == audit::Kind::Refused ? "refused " : "end ") + reason);
+    }
+  }
+  return verdict;
+}
+
+}  // namespace sallyport::gate::testing
