@@ -445,8 +445,8 @@ class E2E(unittest.TestCase):
         ids = [line["request"] for line in refused if line["entry"] not in ("udp", "icmp")]
         self.assertNotIn("", ids, f"a refusal without id\n{outcome}")
         self.assertEqual(len(set(ids)), len(ids), f"two refusals with one id\n{outcome}")
-        self.assertEqual(outcome.events("begin"), [], str(outcome))
-        self.assertEqual(outcome.events("credential"), [], str(outcome))
+        for kind in ("coalesced", "begin", "credential"):
+            self.assertEqual(outcome.events(kind), [], str(outcome))
         self.assertEqual(self.stage.traffic(), traffic_before, f"something was sent\n{outcome}")
         self.account_for(refused)
 

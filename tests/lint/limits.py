@@ -2,8 +2,8 @@
 """docs/limits.md names every limit of the code with its value, and nothing else: what bounds memory, time and numbers
 shall be found in one place, and that place shall not lie. Without arguments it checks; --list prints what the code has.
 
-A limit is a constexpr number or duration whose name says so (kMax..., kMin..., ...Limit, ...Timeout, ...Idle, ...), or any in
-a file limits.h.
+A limit is a constexpr number or duration whose name says so (kMax..., kMin..., ...Limit, ...Timeout, ...Idle, NAME has all), or
+any in a file limits.h.
 """
 
 import pathlib
@@ -11,7 +11,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-NAME = re.compile(r"k(Max|Min)\w+|k\w*(Limit|Timeout|Idle|Life|Grace|Refresh|BackOff|TtlSeconds|Restarts|ReadBytes|ChunkBytes)")
+NAME = re.compile(r"k(Max|Min)\w+|k\w*(Limit|Timeout|Idle|Life|Grace|Refresh|BackOff|TtlSeconds|Burst\w*|Interval)")
 DECLARATION = re.compile(r"constexpr\s+(?P<type>[\w:]+(?:\s+(?:int|long|char))?)\s+(?P<name>k[A-Z]\w*)\s*(?P<value>[={][^;]*);")
 # Not of the programs, or of a format and no limit that anybody could set.
 NOT_OURS = re.compile(r"_(test|fuzz|fixture)\.(h|cc)$|/(testing|test_client|fake_\w+|catalogue)\.h$|^src/bench/")
