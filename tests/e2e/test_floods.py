@@ -102,6 +102,7 @@ class Floods(E2E):
         lines = [line for line in outcome.audit if line["session"] == session[0][0]]
         self.assert_log_is_bounded(lines, int(time.monotonic() - began), outcome.stderr)
         self.assertEqual([line for line in lines if line["kind"] in ("begin", "alarm")], [], "of the flood")
+        self.account_for(line for line in lines if line["kind"] == "refused")
 
 
 if __name__ == "__main__":
