@@ -107,6 +107,9 @@ constexpr std::array kTable{
     Row{Interrupted,
         {"interrupted", Gateway, 503, "The gateway ended before the request did.",
          "Outside, start another with `sallyport run`."}},
+    Row{WorkspaceTampered,
+        {"workspace_tampered", Gateway, 503, "A guarded place of the workspace was changed.",
+         "Outside, look at the place that the audit log names, and start another with `sallyport run`."}},
     Row{Overloaded,
         {"overloaded", Gateway, 503, "The gateway is at one of its limits; try again.",
          "Outside, `grep '\"overloaded\"'` in the audit log, which `sallyport run -v` names, tells which "

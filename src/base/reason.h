@@ -72,6 +72,7 @@ enum class Reason : std::uint8_t {
   SessionEnded,
   ProcessDied,
   Interrupted,
+  WorkspaceTampered,
   Overloaded,
   Internal,
 };

@@ -23,7 +23,7 @@
 namespace sallyport::sandbox {
 
 // The most elements of each list below.
-inline constexpr std::uint32_t kMaxListed = 256;
+inline constexpr std::uint32_t kMaxListed = 512;
 // Of one path, address list entry or probe line.
 inline constexpr std::size_t kMaxTextBytes = 4096;
 // Arguments and environment of the workload; the kernel's own limit is lower.

@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
-#include <cstdlib>
+#include <cerrno>
 #include <filesystem>
-#include <memory>
+#include <ranges>
 
 #include "base/text.h"
+#include "sandbox/beneath.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -80,11 +80,6 @@ std::string resolved_as_far_as_possible(const std::string& path) {
   return error ? normal(path) : normal(text);
 }
 
-bool is_or_lies_in(std::string_view path, std::string_view folder) {
-  if (folder == "/") return true;
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
 class DangerList {
  public:
   void add(const std::string& path, std::string why) {
@@ -115,6 +110,9 @@ std::unexpected<Error> refuse(std::string detail) {
   return fail(Reason::BadRequest, std::move(detail));
 }
 
+// As the kernel allows in one path.
+constexpr int kMaxLinks = 40;
+
 constexpr char kRemedy[] =
     "; give the sandbox a folder that holds only what it works on (cd there, or --mount PATH)";
 
@@ -127,6 +125,52 @@ Result<Fd> open_resolved(const std::string& path) {
   const long fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
   if (fd < 0) return fail_errno(Reason::BadRequest, "open " + escaped(path));
   return Fd(static_cast<int>(fd));
+}
+
+// As realpath(3), but for links in the `untrusted` folders.
+Result<std::string> resolve(const std::string& given, const std::vector<std::string>& untrusted) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path start = fs::absolute(given, error);
+  if (error) return refuse("mount " + escaped(given) + ": " + error.message());
+  std::vector<std::string> ahead;  // the next part is the last
+  const auto push = [&](const fs::path& path) {
+    const std::vector<fs::path> parts(path.begin(), path.end());
+    for (const fs::path& part : parts | std::views::reverse) ahead.push_back(part.string());
+  };
+  push(start);
+  fs::path at = "/";
+  for (int links = 0; !ahead.empty();) {
+    const std::string part = std::move(ahead.back());
+    ahead.pop_back();
+    if (part.empty() || part == "/" || part == ".") continue;
+    if (part == "..") {
+      at = at.parent_path();
+      continue;
+    }
+    const fs::path next = at / part;
+    const auto status = fs::symlink_status(next, error);
+    if (!fs::exists(status)) {
+      return refuse("mount " + escaped(given) + ": " + errno_text(error ? error.value() : ENOENT));
+    }
+    if (!fs::is_symlink(status)) {
+      at = next;
+      continue;
+    }
+    const auto holds = [&](const std::string& folder) { return is_or_lies_in(at.string(), folder); };
+    if (std::ranges::any_of(untrusted, holds)) {
+      return refuse(
+          "mount " + escaped(given) + ": " + escaped(next.string()) +
+          " is a symbolic link in a folder that a sandbox can write to, which may have made it; name "
+          "what it leads to, if that is what you want");
+    }
+    if (++links > kMaxLinks) return refuse("mount " + escaped(given) + ": " + errno_text(ELOOP));
+    const fs::path target = fs::read_symlink(next, error);
+    if (error) return refuse("mount " + escaped(given) + ": " + error.message());
+    if (target.is_absolute()) at = "/";
+    push(target);
+  }
+  return at.string();
 }
 
 }  // namespace
@@ -212,12 +256,13 @@ Status judge_source(const std::string& resolved, const Dangers& dangers) {
   return {};
 }
 
-Result<Mount> open_mount(const MountRequest& request, const Dangers& dangers) {
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(request.path.c_str(), nullptr), std::free);
-  if (!real) return fail_errno(Reason::BadRequest, "mount " + escaped(request.path));
+Result<Mount> open_mount(const MountRequest& request, const Dangers& dangers,
+                         const std::vector<std::string>& untrusted) {
+  auto real = resolve(request.path, untrusted);
+  if (!real) return fail(std::move(real));
 
   Mount mount;
-  mount.path = real.get();
+  mount.path = std::move(*real);
   mount.access = request.access;
   if (const auto judged = judge_source(mount.path, dangers); !judged) return fail(Result<void>(judged));
 

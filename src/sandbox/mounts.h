@@ -17,7 +17,7 @@
 namespace sallyport::sandbox {
 
 // Of one sandbox, the workspace and what guards it included.
-inline constexpr std::size_t kMaxMounts = 256;
+inline constexpr std::size_t kMaxMounts = 512;
 
 enum class Access { ReadWrite, ReadOnly };
 
@@ -72,7 +72,10 @@ struct Mount {
   uid_t owner = 0;
 };
 
-// Resolves, judges, opens. A folder or a regular file; anything else (a socket, a device) is refused.
-Result<Mount> open_mount(const MountRequest& request, const Dangers& dangers);
+// Resolves, judges, opens. A folder or a regular file; anything else (a socket, a device) is refused. So is a
+// path with a link that lies in one of the `untrusted` folders (resolved): a sandbox that could write there
+// may have put it there.
+Result<Mount> open_mount(const MountRequest& request, const Dangers& dangers,
+                         const std::vector<std::string>& untrusted = {});
 
 }  // namespace sallyport::sandbox

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 
 #include "sandbox/trial_test.h"
 
@@ -32,10 +33,20 @@ void make_repository(const std::string& git) {
   std::ofstream(git + "/config") << "[core]\n\trepositoryformatversion = 0\n\tbare = false\n";
 }
 
-void add_guard(Trial& trial) {
-  auto guard = guard_workspace(trial.spec.mounts.front());
-  ASSERT_TRUE(guard.has_value()) << guard.error().detail;
+const GuardInput kNoInput;
+
+// To be kept until the sandbox is gone.
+WorkspaceGuard add_guard(Trial& trial) {
+  auto guard = guard_workspace(trial.spec.mounts, kNoInput);
+  if (!guard) throw std::runtime_error(guard.error().detail);
   for (Mount& mount : guard->mounts) trial.spec.mounts.push_back(std::move(mount));
+  return std::move(*guard);
+}
+
+Result<WorkspaceGuard> guard_of(const std::string& path) {
+  std::vector<Mount> mounts;
+  mounts.push_back(*open_mount({.path = path}, {}));
+  return guard_workspace(mounts, kNoInput);
 }
 
 TEST(WorkspaceGuard, KeepsWhatGitWouldRunOutOfTheSandboxesHands) {
@@ -43,7 +54,7 @@ TEST(WorkspaceGuard, KeepsWhatGitWouldRunOutOfTheSandboxesHands) {
   make_repository(trial.workspace() + "/.git");
   make_repository(trial.workspace() + "/.git/modules/dir/sub");
   give_to_user(trial);
-  add_guard(trial);
+  const WorkspaceGuard guard = add_guard(trial);
   trial.workload.argv = {
       "sh", "-c",
       "exec 2>/dev/null\n"
@@ -62,7 +73,7 @@ TEST(WorkspaceGuard, LetsGitCommitAllTheSame) {
   Trial trial;
   make_repository(trial.workspace() + "/.git");
   give_to_user(trial);
-  add_guard(trial);
+  const WorkspaceGuard guard = add_guard(trial);
   trial.workload.argv = {
       "sh", "-c",
       "echo x > f && git add f && git commit -q -m x && git checkout -q -b next && git log --format=%s"};
@@ -74,7 +85,7 @@ TEST(WorkspaceGuard, KeepsAGitFileReadOnly) {
   Trial trial;
   std::ofstream(trial.workspace() + "/.git") << "gitdir: /elsewhere\n";
   give_to_user(trial);
-  add_guard(trial);
+  const WorkspaceGuard guard = add_guard(trial);
   trial.workload.argv = {
       "sh", "-c", "exec 2>/dev/null; echo x > .git && echo written; rm .git && echo removed; echo tried"};
   EXPECT_EQ(trial.finish().shell_code(), 0);
@@ -86,9 +97,7 @@ TEST(WorkspaceGuard, RefusesARepositoryBehindALink) {
   make_repository(folder.path() + "/real");
   fs::create_directories(folder.path() + "/work");
   fs::create_symlink("../real", folder.path() + "/work/.git");
-  const auto mount = open_mount({.path = folder.path() + "/work"}, {});
-  ASSERT_TRUE(mount.has_value());
-  const auto guard = guard_workspace(*mount);
+  const auto guard = guard_of(folder.path() + "/work");
   ASSERT_FALSE(guard.has_value());
   EXPECT_THAT(guard.error().detail, HasSubstr("symbolic link"));
 }
@@ -110,20 +119,16 @@ TEST(WorkspaceGuard, HidesSockets) {
     static_cast<void>(open.finish());
     EXPECT_EQ(open.output(), "connected");
   }
-  auto guard = guard_workspace(trial.spec.mounts.front());
-  ASSERT_TRUE(guard.has_value());
-  EXPECT_THAT(guard->hidden_sockets, ElementsAre(path));
-  EXPECT_EQ(guard->search, Search::Whole);
-  for (Mount& mount : guard->mounts) trial.spec.mounts.push_back(std::move(mount));
+  const WorkspaceGuard guard = add_guard(trial);
+  EXPECT_THAT(guard.hidden_sockets, ElementsAre(path));
+  EXPECT_EQ(guard.search, Search::Whole);
   static_cast<void>(trial.finish());
   EXPECT_EQ(trial.output(), "Connection refused");
 }
 
 TEST(WorkspaceGuard, AddsNothingToAPlainFolder) {
   const TestFolder folder;
-  const auto mount = open_mount({.path = folder.path()}, {});
-  ASSERT_TRUE(mount.has_value());
-  const auto guard = guard_workspace(*mount);
+  const auto guard = guard_of(folder.path());
   ASSERT_TRUE(guard.has_value());
   EXPECT_TRUE(guard->mounts.empty());
 }

@@ -13,7 +13,6 @@
 
 #include "os/safe_path.h"
 #include "sandbox/git_secret_search.h"
-#include "sandbox/workspace_guard.h"
 #include "session/consent.h"
 
 namespace sallyport::session {
@@ -75,24 +74,45 @@ sandbox::Dangers dangers_for(const Request& request, const Plan& plan) {
   return sandbox::dangerous_paths(input);
 }
 
-// What lies in the mounts and would be a way out, or would run when the host's user calls git there later.
-std::expected<void, std::string> guard_mounts(Plan& plan) {
-  std::vector<sandbox::Mount> guards;
-  for (const sandbox::Mount& mount : plan.mounts) {
-    auto guard = sandbox::guard_workspace(mount);
-    if (!guard) return std::unexpected(guard.error().detail);
-    std::ranges::move(guard->mounts, std::back_inserter(guards));
-    for (const std::string& socket : guard->hidden_sockets) {
-      plan.notices.push_back(
-          fmt::format("{} is a socket of the host's, and hidden from the sandbox", socket));
-    }
-    if (guard->search == sandbox::Search::CutShort) {
-      plan.notices.push_back(
-          fmt::format("{} is too large to be searched for sockets to its end", mount.path));
-    }
+// A linked worktree, or a submodule, has its repository elsewhere: git does not work without it.
+std::expected<void, std::string> add_linked_repositories(Plan& plan, const sandbox::Dangers& dangers) {
+  auto linked = sandbox::linked_repositories(plan.mounts, plan.identities.become_sandbox);
+  if (!linked) return std::unexpected(linked.error().detail);
+  for (const sandbox::MountRequest& request : *linked) {
+    auto mount = sandbox::open_mount(request, dangers, {});
+    if (!mount) return std::unexpected(mount.error().detail);
+    plan.notices.push_back(
+        fmt::format("{} is the repository of this workspace, and is mounted as well", mount->path));
+    if (mount->owner != plan.identities.sandbox.uid) plan.profile.safe_folders.push_back(mount->path);
+    plan.mounts.push_back(std::move(*mount));
   }
-  std::ranges::move(guards, std::back_inserter(plan.mounts));
   return {};
+}
+
+// What lies in the mounts and would be a way out, or would run when the host's user calls git there later.
+std::expected<void, std::string> guard_mounts(const Request& request, Plan& plan) {
+  auto guard = sandbox::guard_workspace(plan.mounts, {.policy_path = request.sources.policy_path,
+                                                      .home = request.home,
+                                                      .become = plan.identities.become_sandbox});
+  if (!guard) return std::unexpected(guard.error().detail);
+  plan.guard = std::move(*guard);
+  std::ranges::move(plan.guard.notices, std::back_inserter(plan.notices));
+  std::ranges::move(plan.guard.mounts, std::back_inserter(plan.mounts));
+  plan.guard.mounts.clear();
+  return {};
+}
+
+// Where a sandbox may write, so that a link there may be a sandbox's. What cannot be resolved is refused when
+// it is opened.
+std::vector<std::string> writable_folders(const std::vector<sandbox::MountRequest>& requests) {
+  std::vector<std::string> folders;
+  for (const sandbox::MountRequest& request : requests) {
+    if (request.access == sandbox::Access::ReadOnly) continue;
+    std::error_code error;
+    const auto resolved = std::filesystem::canonical(request.path, error);
+    if (!error) folders.push_back(resolved.string());
+  }
+  return folders;
 }
 
 std::expected<void, std::string> plan_mounts(const Request& request, Plan& plan) {
@@ -113,14 +133,16 @@ std::expected<void, std::string> plan_mounts(const Request& request, Plan& plan)
     }
     requests.push_back({request.sources.policy_path, sandbox::Access::ReadOnly});
   }
+  const std::vector<std::string> writable = writable_folders(requests);
   for (const sandbox::MountRequest& mount_request : requests) {
-    auto mount = sandbox::open_mount(mount_request, dangers);
+    auto mount = sandbox::open_mount(mount_request, dangers, writable);
     if (!mount) return std::unexpected(mount.error().detail);
     // Git shall work on what the user mounts, whoever owns it.
     if (mount->owner != plan.identities.sandbox.uid) plan.profile.safe_folders.push_back(mount->path);
     plan.mounts.push_back(std::move(*mount));
   }
-  return guard_mounts(plan);
+  if (auto done = add_linked_repositories(plan, dangers); !done) return done;
+  return guard_mounts(request, plan);
 }
 
 // A credential in a repository's configuration would be read by whatever runs inside.

@@ -1,5 +1,6 @@
 // Everything that a session needs to know before anything is started: both files read, the user's consent to
-// the policy found, the workspace judged, the ids chosen. A plan has side effects on nothing.
+// the policy found, the workspace judged, the ids chosen. A plan has side effects on nothing, but for the guard's
+// placeholders, which go with it.
 #pragma once
 
 #include <expected>
@@ -11,6 +12,7 @@
 #include "policy/grant.h"
 #include "sandbox/mounts.h"
 #include "sandbox/profile.h"
+#include "sandbox/workspace_guard.h"
 #include "session/identity.h"
 #include "session/request.h"
 
@@ -23,6 +25,7 @@ struct Plan {
       credential_files;  // of all that the operator's file defines: kept out of every mount
   Identities identities;
   std::vector<sandbox::Mount> mounts;  // the workspace first
+  sandbox::WorkspaceGuard guard;       // its own mounts are among them
   std::string working_directory;       // as the user spelled it; exists inside
   sandbox::ProfileInput profile;       // but for the session's own CA
   std::vector<std::string> environment;

@@ -52,6 +52,7 @@ Session::~Session() {
   }
   if (init_) loop_.unwatch(init_.get());
   if (namespace_.link_watch) loop_.unwatch(namespace_.link_watch.get());
+  if (workspace_watch_) loop_.unwatch(workspace_watch_->descriptor());
   if (sandbox_) {
     loop_.unwatch(sandbox_->pidfd.get());
     (void)os::kill_child(*sandbox_, SIGKILL);
@@ -69,7 +70,7 @@ void Session::start() {
   plan_ = std::move(*plan);
   for (const std::string& notice : plan_->notices) callbacks_.on_notice(notice);
   for (const auto step : {&Session::prepare, &Session::build_namespaces, &Session::start_services,
-                          &Session::start_sandbox, &Session::begin_phase1}) {
+                          &Session::watch_workspace, &Session::start_sandbox, &Session::begin_phase1}) {
     if (auto status = (this->*step)(); !status) return proceed(status);
   }
 }
@@ -343,6 +344,35 @@ void Session::record_alarm(const Error& error) {
   (void)journal_->append(alarm);
 }
 
+// Before the sandbox is started, so that nothing changes unseen between the guard's look and this one.
+Status Session::watch_workspace() {
+  auto watch = sandbox::WorkspaceWatch::begin(plan_->guard);
+  if (!watch) return fail(std::move(watch));
+  workspace_watch_.emplace(std::move(*watch));
+  loop_.watch(workspace_watch_->descriptor(), POLLIN,
+              [this](short) { report(workspace_watch_->on_change()); });
+  return {};
+}
+
+void Session::report(const std::vector<sandbox::Finding>& findings) {
+  for (const sandbox::Finding& finding : findings) {
+    audit::Event alarm;
+    alarm.kind = audit::Kind::Alarm;
+    alarm.reason = Reason::WorkspaceTampered;
+    alarm.detail = finding.text;
+    (void)journal_->append(alarm);
+    // What was said as the session's end need not be said twice.
+    const bool ends = finding.consequence == sandbox::Finding::Consequence::EndSession && !failure_;
+    if (!ends) {
+      callbacks_.on_notice(finding.text);
+    } else if (sandbox_) {
+      fail_session("the session was ended: " + finding.text);
+    } else {
+      failure_ = finding.text;
+    }
+  }
+}
+
 void Session::signal(int number) {
   if (phase_ == Phase::Ending || phase_ == Phase::Over) return;
   if (phase_ != Phase::Running)
@@ -389,6 +419,8 @@ void Session::finish() {
   if (start_timer_) loop_.cancel(*start_timer_);
   start_timer_.reset();
   phase_ = Phase::Over;
+  // With the sandbox dead, this look is the last word on what it left behind.
+  if (workspace_watch_) report(workspace_watch_->look());
   if (services_) services_->stop();
   if (journal_) journal_->end_open_requests({Reason::SessionEnded, "the session ended"});
   if (journal_) journal_->tell_coalesced();

@@ -15,6 +15,7 @@
 #include "sandbox/decoys.h"
 #include "sandbox/init_protocol.h"
 #include "sandbox/runtime.h"
+#include "sandbox/workspace_watch.h"
 #include "session/plan.h"
 #include "session/request.h"
 #include "session/services.h"
@@ -68,6 +69,8 @@ class Session {
   void on_exited(const sandbox::Exited& exited);
   void on_sandbox_end();
   void on_link_event();
+  Status watch_workspace();
+  void report(const std::vector<sandbox::Finding>& findings);
 
   void tell_init(const sandbox::ToInit& message, std::span<const int> fds = {});
   void proceed(const Status& status);
@@ -95,6 +98,7 @@ class Session {
   os::DoorMode door_mode_ = os::DoorMode::Redirect;
   std::optional<Services> services_;
   std::optional<sandbox::Decoys> decoys_;
+  std::optional<sandbox::WorkspaceWatch> workspace_watch_;
   std::optional<os::Child> sandbox_;
   Fd init_;  // the control socket of sallyport-init
   wire::GateProbe probe_;

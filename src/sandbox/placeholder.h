@@ -1,0 +1,42 @@
+// An empty file or folder that is put where nothing was, so that something can be mounted over it: what is
+// not there cannot be guarded by a mount. It goes away again at the end.
+//
+// It is known by its time of change, a fixed second, and by being empty. So a killed warden's are found and
+// taken over by the next run; runs at the same time share one (a shared flock), and the last takes it away.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace sallyport::sandbox {
+
+class Placeholder {
+ public:
+  enum class Kind { File, Folder };
+
+  // nullopt: something else is there, or the folder cannot be written to. `folder` (O_PATH will do) and
+  // `name` are kept; the placeholder gets the folder's owner.
+  static std::optional<Placeholder> make(int folder, const std::string& name, Kind kind);
+
+  Placeholder(Placeholder&&) noexcept = default;
+  Placeholder& operator=(Placeholder&&) = delete;
+  ~Placeholder();
+
+  int fd() const { return opened_.get(); }
+  // Nobody held it, and it was there: a run ended without its clean-up.
+  bool was_left_behind() const { return left_behind_; }
+
+ private:
+  Placeholder() = default;
+
+  Fd folder_;
+  Fd opened_;
+  std::string name_;
+  Kind kind_ = Kind::File;
+  bool left_behind_ = false;
+};
+
+}  // namespace sallyport::sandbox
