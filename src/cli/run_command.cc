@@ -1,8 +1,10 @@
 #include "cli/run_command.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <utility>
@@ -12,6 +14,7 @@
 #include "cli/terminal_bridge.h"
 #include "cli/trust_command.h"
 #include "control/client.h"
+#include "os/safe_path.h"
 #include "sandbox/init_protocol.h"
 #include "session/request.h"
 
@@ -150,6 +153,23 @@ session::Request request_of(const RunOptions& options, const Paths& paths, const
   return request;
 }
 
+// What no guard covers is said once for each workspace: a file in the state folder remembers.
+void warn_once(const Paths& paths) {
+  struct stat workspace{};
+  if (::stat(paths.working_directory.c_str(), &workspace) != 0) return;
+  const std::string state = paths.audit.substr(0, paths.audit.rfind('/'));
+  const auto seen = os::make_private_folder(state + "/seen");
+  if (!seen) return;  // the warden will say what is wrong with the state folder
+  const std::string name = fmt::format("{:x}-{:x}", workspace.st_dev, workspace.st_ino);
+  const Fd mark(
+      ::openat(seen->get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!mark) return;
+  fmt::print(
+      stderr,
+      "sallyport: what a sandbox writes here (Makefile, .envrc, build scripts, repositories in subfolders) "
+      "runs when you run it outside: look first. Said once for this workspace; see SECURITY.md\n");
+}
+
 }  // namespace
 
 int run_command(const RunOptions& options) {
@@ -164,6 +184,7 @@ int run_command(const RunOptions& options) {
   const session::Request request = request_of(options, *paths, sources, terminal);
   auto warden = control::Client::start_warden();
   if (!warden) return failed(warden.error());
+  if (options.verbosity != Verbosity::Quiet) warn_once(*paths);
   return Run(loop, std::move(*warden), terminal, options, request.audit_path).execute(request);
 }
 

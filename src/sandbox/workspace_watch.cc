@@ -27,7 +27,13 @@ std::string last_part(const std::string& name) {
   return name.substr(name.rfind('/') + 1);
 }
 
-// Renames it within its folder, so that git finds nothing, and people can look. The new name's end, or
+std::string after_setting_aside(const std::string& path, const std::optional<std::string>& aside) {
+  return aside ? fmt::format("It was renamed to {}", escaped(*aside))
+               : fmt::format("It could not be renamed: remove {} before you call git there", escaped(path));
+}
+
+}  // namespace
+
 // nullopt.
 std::optional<std::string> set_aside(const GuardedFolder& folder, const std::string& name) {
   const std::size_t slash = name.rfind('/');
@@ -43,13 +49,6 @@ std::optional<std::string> set_aside(const GuardedFolder& folder, const std::str
   }
   return std::nullopt;
 }
-
-std::string after_setting_aside(const std::string& path, const std::optional<std::string>& aside) {
-  return aside ? fmt::format("It was renamed to {}", escaped(*aside))
-               : fmt::format("It could not be renamed: remove {} before you call git there", escaped(path));
-}
-
-}  // namespace
 
 Result<WorkspaceWatch> WorkspaceWatch::begin(const WorkspaceGuard& guard) {
   WorkspaceWatch watch(guard);

@@ -6,7 +6,7 @@
 // one more look at the end is what counts.
 #pragma once
 
-#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +25,10 @@ struct Finding {
   Consequence consequence = Consequence::Report;
   std::string text;  // names the path, what it means, and what to do
 };
+
+// Renames what is planted at `name` within its folder, so that git does not find it and people can look. The
+// new last part, or nullopt when it could not be done.
+std::optional<std::string> set_aside(const GuardedFolder& folder, const std::string& name);
 
 class WorkspaceWatch {
  public:

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/random.h"
+#include "base/text.h"
 #include "base/visitor.h"
 #include "net/certificate.h"
 #include "os/links.h"
@@ -349,6 +350,13 @@ Status Session::watch_workspace() {
   auto watch = sandbox::WorkspaceWatch::begin(plan_->guard);
   if (!watch) return fail(std::move(watch));
   workspace_watch_.emplace(std::move(*watch));
+  armed_before_ = sandbox::armed_repositories(plan_->guard, plan_->identities.become_sandbox);
+  if (plan_->guard.was_left_behind) {
+    callbacks_.on_notice("an earlier run here was killed before it could look at what its sandbox left");
+    for (const auto& [path, print] : armed_before_) {
+      callbacks_.on_notice("look at " + escaped(path) + ", which can run programs, before you call git");
+    }
+  }
   loop_.watch(workspace_watch_->descriptor(), POLLIN,
               [this](short) { report(workspace_watch_->on_change()); });
   return {};
@@ -420,7 +428,13 @@ void Session::finish() {
   start_timer_.reset();
   phase_ = Phase::Over;
   // With the sandbox dead, this look is the last word on what it left behind.
-  if (workspace_watch_) report(workspace_watch_->look());
+  if (workspace_watch_) {
+    report(workspace_watch_->look());
+    report(
+        sandbox::set_armed_repositories_aside(plan_->guard, armed_before_, plan_->identities.become_sandbox));
+    loop_.unwatch(workspace_watch_->descriptor());
+    workspace_watch_.reset();
+  }
   if (services_) services_->stop();
   if (journal_) journal_->end_open_requests({Reason::SessionEnded, "the session ended"});
   if (journal_) journal_->tell_coalesced();

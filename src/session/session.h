@@ -14,6 +14,7 @@
 #include "os/netns.h"
 #include "sandbox/decoys.h"
 #include "sandbox/init_protocol.h"
+#include "sandbox/made_repositories.h"
 #include "sandbox/runtime.h"
 #include "sandbox/workspace_watch.h"
 #include "session/plan.h"
@@ -99,6 +100,7 @@ class Session {
   std::optional<Services> services_;
   std::optional<sandbox::Decoys> decoys_;
   std::optional<sandbox::WorkspaceWatch> workspace_watch_;
+  sandbox::ArmedBefore armed_before_;
   std::optional<os::Child> sandbox_;
   Fd init_;  // the control socket of sallyport-init
   wire::GateProbe probe_;

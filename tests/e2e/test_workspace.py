@@ -6,11 +6,9 @@ the payload must fire: else the case proves nothing.
 """
 
 import os
-import pathlib
 import shutil
 import socket
 import subprocess
-import threading
 
 import harness
 from harness import AUTHOR, E2E, in_both_flavours
@@ -135,6 +133,8 @@ class Planted(WorkspaceCase):
         self.user.sh("mkdir template", self.lab)
         self.user.sh(SETUP, self.lab / "template")
         for name, (setup, plant) in PLANTS.items():
+            if os.environ.get("CASE", name) != name:
+                continue
             with self.subTest(name):
                 script = EVIL + plant + "\ntrue"
                 control = self.fresh(name + "-control", setup)
@@ -148,6 +148,151 @@ class Planted(WorkspaceCase):
                 self.assertFalse((work / "marker").exists(), str(outcome))
                 self.assertEqual(sorted(p.name for p in work.glob("**/*.set-aside-*") if "evil" not in p.parts) != [],
                                  self.alarms(outcome) != [], str(outcome))
+
+
+@in_both_flavours
+class Guarded(WorkspaceCase):
+    def repository(self):
+        self.user.sh("git init -q -b main; echo 1 > file; git add file; git commit -q -m 1", self.stage.work)
+        return self.stage.work / ".git"
+
+    def test_a_planted_commondir_ends_the_session_at_once(self):
+        git = self.repository()
+        outcome = self.assert_failed(self.run_inside("echo elsewhere > .git/commondir; sleep 1000"))
+        self.assertEqual(outcome.code, harness.EXIT_SALLYPORT_FAILED, str(outcome))
+        self.assert_shows(outcome, f"{git}/commondir was planted", "commondir.set-aside-1")
+        self.assertEqual(len(self.alarms(outcome)), 1, str(outcome))
+        self.assertFalse((git / "commondir").exists())
+
+    def test_planted_alternates_are_set_aside(self):
+        git = self.repository()
+        outcome = self.run_inside("echo /elsewhere > .git/objects/info/alternates; sleep 1000")
+        self.assert_shows(outcome, "objects/info/alternates was planted")
+        self.assertFalse((git / "objects/info/alternates").exists())
+
+    def test_a_guard_that_a_host_program_takes_off_ends_the_session(self):
+        git = self.repository()
+        running = self.stage.start("checkpoint in; sleep 1000")
+        running.wait_for_checkpoint("in")
+        self.user.sh("git config user.name Other", self.stage.work)
+        outcome = running.finish()
+        self.assertEqual(outcome.code, harness.EXIT_SALLYPORT_FAILED, str(outcome))
+        self.assert_shows(outcome, f"{git}/config was replaced or removed by a program outside")
+        self.assertEqual(len(self.alarms(outcome)), 1, str(outcome))
+
+    def test_a_policy_that_appears_is_reported(self):
+        self.repository()
+        self.stage.policy.unlink()
+        outcome = self.assert_ok(self.run_inside("echo 'version = 1' > sallyport.toml"))
+        self.assert_shows(outcome, "sallyport.toml was made during the run")
+        self.assertEqual(len(self.alarms(outcome)), 1, str(outcome))
+
+    def test_the_parents_of_a_policy_stay_where_they_are(self):
+        folder = self.stage.folder("work/deep/down", self.stage.sandbox_uid, 0o755)
+        for path in (folder, folder.parent):
+            os.chown(path, self.stage.sandbox_uid, self.stage.sandbox_uid)
+        policy = self.stage.write(folder / "p.toml", "version = 1\n", self.stage.sandbox_uid)
+        outcome = self.run_inside("! mv deep other; ! mv deep/down deep/other; ! rm -f deep/down/p.toml; touch deep/x",
+                                  ["--policy", policy])
+        self.assert_ok(outcome)
+
+    def test_nothing_of_the_guard_stays_in_the_repository(self):
+        git = self.repository()
+        shutil.rmtree(git / "hooks")
+        before = sorted(str(p) for p in git.rglob("*"))
+        self.assert_ok(self.run_inside("test -d .git/hooks && ! touch .git/hooks/x && ! rm .git/config.worktree"))
+        self.assertEqual(sorted(str(p) for p in git.rglob("*")), before)
+
+    def test_two_runs_share_what_was_put_in_place(self):
+        git = self.repository()
+        first = self.stage.start("checkpoint first")
+        first.wait_for_checkpoint("first")
+        self.assert_ok(self.run_inside("true"))
+        self.assertTrue((git / "config.worktree").exists())
+        first.pass_checkpoint("first")
+        outcome = first.finish()
+        self.assert_ok(outcome)
+        self.assertFalse((git / "config.worktree").exists(), str(outcome))
+
+    def test_what_a_killed_run_left_is_cleared_and_said(self):
+        git = self.repository()
+        running = self.stage.start("checkpoint in; sleep 1000")
+        running.wait_for_checkpoint("in")
+        running.kill()
+        self.assertTrue((git / "config.worktree").exists())
+        self.user.sh("echo elsewhere > .git/commondir", self.stage.work)
+        outcome = self.assert_failed(self.run_inside("true"))
+        self.assert_shows(outcome, f"{git}/commondir leads git to another", "removed it")
+        (git / "commondir").unlink()
+        running = self.stage.start("checkpoint again; sleep 1000")
+        running.wait_for_checkpoint("again")
+        running.kill()
+        outcome = self.assert_ok(self.run_inside("true"))
+        self.assert_shows(outcome, "an earlier run here was killed")
+        self.assertFalse((git / "config.worktree").exists())
+
+    def test_a_mount_through_a_link_that_a_sandbox_may_have_made_is_refused(self):
+        secret = self.stage.folder("secret", self.stage.sandbox_uid, 0o755)
+        self.assert_ok(self.run_inside(f"ln -s {secret} data"))
+        outcome = self.assert_failed(self.run_inside("true", ["--mount", "data:ro"]))
+        self.assert_shows(outcome, "work/data is a symbolic link in a folder that a sandbox can write to")
+
+    def test_what_is_not_covered_is_said_once(self):
+        first, second = self.run_inside("true"), self.run_inside("true")
+        self.assert_shows(first, "Said once for this workspace")
+        self.assertNotIn("Said once", second.text)
+
+    def test_git_works_as_ever(self):
+        self.repository()
+        self.assert_ok(self.run_inside("""
+            echo 2 > file; git commit -q -a -m 2; git branch next; git switch -q next; echo 3 > file; git stash -q
+            git stash pop -q; git commit -q -a -m 3; git switch -q main; echo 4 > other; git add other
+            git commit -q -m 4; git rebase -q next; git worktree add -q tree -b third; git -C tree status --short
+            git -C tree commit -q --allow-empty -m 5; git worktree remove tree; git gc -q; git fsck
+            git tag v1; test "$(git rev-list --count main)" = 4; test -z "$(git status --short --untracked-files=no)"
+            """, AUTHOR))
+
+    def test_a_linked_worktree_works_with_its_repository(self):
+        main = self.stage.folder("main", self.stage.sandbox_uid, 0o755)
+        self.user.sh("git init -q -b main; echo 1 > file; git add file; git commit -q -m 1", main)
+        self.user.sh(f"git worktree add -q {self.stage.root}/lab/tree -b side", main)
+        tree = self.lab / "tree"
+        outcome = self.assert_ok(self.run_inside(
+            "echo 2 > file; git commit -q -a -m 2; ! touch .git; ! git config x.y z", AUTHOR, cwd=tree))
+        self.assert_shows(outcome, f"{main}/.git is the repository of this workspace")
+        self.assertEqual(self.user.sh("git log --format=%s side", main), "2\n1\n")
+
+    def test_a_git_file_that_leads_to_a_strangers_repository_is_refused(self):
+        main = self.stage.folder("main", self.stage.sandbox_uid, 0o755)
+        self.user.sh("git init -q -b main; git worktree add -q --orphan x ../lab/x 2>/dev/null || true", main)
+        self.stage.put(".git", f"gitdir: {main}/.git\n", 0o644)
+        outcome = self.assert_failed(self.run_inside("true"))
+        self.assert_shows(outcome, "does not say that it belongs to")
+
+    def test_the_users_own_armed_submodule_is_left_alone(self):
+        self.repository()
+        self.user.sh("git init -q nest; git -C nest commit -q --allow-empty -m x; git -C nest config core.fsmonitor true;"
+                     "git -c advice.addEmbeddedRepo=false add nest; touch .gitmodules; git add .gitmodules;"
+                     "git commit -q -m nest", self.stage.work)
+        outcome = self.assert_ok(self.run_inside("git status >/dev/null"))
+        self.assertEqual(self.alarms(outcome), [], str(outcome))
+        self.assertTrue((self.stage.work / "nest/.git").is_dir())
+
+    def test_sockets_in_deep_folders_are_hidden_and_too_many_are_refused(self):
+        deep = self.stage.work
+        for _ in range(12):
+            deep = deep / "d"
+        deep.mkdir(parents=True)
+        sockets = []
+        for number in range(33):
+            sockets.append(socket.socket(socket.AF_UNIX))
+            sockets[-1].bind(f"{deep}/s{number}")
+            if number == 0:
+                outcome = self.assert_ok(self.run_inside("true"))
+                self.assert_shows(outcome, f"{deep}/s0 is a socket of the host's, and hidden")
+        self.assert_shows(self.assert_failed(self.run_inside("true")), "holds more than 32 Unix sockets")
+        for each in sockets:
+            each.close()
 
 
 if __name__ == "__main__":
