@@ -74,10 +74,9 @@ PLANTS = {
 }
 # git looks again only at what changed, and calls hooks only when it writes the index.
 LOOK = """
-for tree in . ../wt sub; do
-  touch "$tree/file"
-  for command in status diff "log -1" "submodule status"; do git -C "$tree" $command >/dev/null 2>&1 </dev/null; done
-done
+look() { git -C "$@" >/dev/null 2>&1 </dev/null; test -e marker && exit 0; }
+touch file ../wt/file sub/file
+look . status; look ../wt status; look sub status; look . diff; look . log -1; look . submodule status
 true
 """
 
@@ -133,14 +132,13 @@ class Planted(WorkspaceCase):
         self.user.sh("mkdir template", self.lab)
         self.user.sh(SETUP, self.lab / "template")
         for name, (setup, plant) in PLANTS.items():
-            if os.environ.get("CASE", name) != name:
-                continue
             with self.subTest(name):
                 script = EVIL + plant + "\ntrue"
-                control = self.fresh(name + "-control", setup)
-                self.user.sh(script, control)
-                self.user.sh(LOOK, control)
-                self.assertTrue((control / "marker").exists(), "the payload does nothing: this case proves nothing")
+                if self.flavour is harness.Flavour.ROOTLESS:  # has nothing to do with how Sallyport is started
+                    control = self.fresh(name + "-control", setup)
+                    self.user.sh(script, control)
+                    self.user.sh(LOOK, control)
+                    self.assertTrue((control / "marker").exists(), "the payload does nothing: this case proves nothing")
                 work = self.fresh(name, setup)
                 outcome = self.run_inside(["sh", "-c", script], AUTHOR, cwd=work)
                 self.assertTrue((work / "evil/payload").exists(), f"nothing was tried\n{outcome}")
