@@ -141,8 +141,7 @@ std::expected<void, std::string> plan_mounts(const Request& request, Plan& plan)
     if (mount->owner != plan.identities.sandbox.uid) plan.profile.safe_folders.push_back(mount->path);
     plan.mounts.push_back(std::move(*mount));
   }
-  if (auto done = add_linked_repositories(plan, dangers); !done) return done;
-  return guard_mounts(request, plan);
+  return add_linked_repositories(plan, dangers);
 }
 
 // A credential in a repository's configuration would be read by whatever runs inside.
@@ -218,7 +217,8 @@ std::expected<void, std::string> plan_profile(const Request& request, Plan& plan
 
 std::expected<Plan, std::string> make_plan(const Request& request) {
   Plan plan;
-  for (const auto step : {plan_grant, plan_identities, plan_mounts, refuse_git_secrets, plan_profile}) {
+  for (const auto step :
+       {plan_grant, plan_identities, plan_mounts, refuse_git_secrets, guard_mounts, plan_profile}) {
     if (auto done = step(request, plan); !done) return std::unexpected(std::move(done).error());
   }
   return plan;

@@ -374,9 +374,9 @@ void Session::report(const std::vector<sandbox::Finding>& findings) {
     if (!ends) {
       callbacks_.on_notice(finding.text);
     } else if (sandbox_) {
-      fail_session("the session was ended: " + finding.text);
+      fail_session({Reason::WorkspaceTampered, "the session was ended: " + finding.text});
     } else {
-      failure_ = finding.text;
+      failure_ = Error{Reason::WorkspaceTampered, finding.text};
     }
   }
 }
