@@ -1,6 +1,6 @@
 // Everything that a session needs to know before anything is started: both files read, the user's consent to
-// the policy found, the workspace judged, the ids chosen. A plan has side effects on nothing, but for the guard's
-// placeholders, which go with it.
+// the policy found, the workspace judged, the ids chosen. A plan has side effects on nothing, but for the
+// guard's placeholders, which go with it.
 #pragma once
 
 #include <expected>

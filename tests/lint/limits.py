@@ -30,7 +30,8 @@ def value_of(text, kind, known):
     text = re.sub(r"(?<=\d)'(?=\d)", "", text).replace("{", "(").replace("}", ")")
     text = re.sub(r"(?<=\d)(?:UL{0,2}|L{1,2})\b", "", text)
     text = re.sub(r"\bk[A-Z]\w*", lambda m: repr(known.get(m.group(), m.group())), text)
-    if not re.fullmatch(r"[\d\s.()*+<x-]+", text):
+    # A mode such as 0644 is no limit.
+    if not re.fullmatch(r"[\d\s.()*+<x-]+", text) or re.match(r"0\d", text):
         return None
     value = eval(text, {"__builtins__": {}}) * unit  # digits and operators alone
     return int(value) if value == int(value) else value
