@@ -46,6 +46,9 @@ CLI::App& add_run(CLI::App& app, RunOptions& options) {
   run.add_option("--env", options.environment, "Set this variable inside; may be given again")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
+  run.add_flag_callback(
+      "--private-git", [&options] { options.workspace = Workspace::PrivateClone; },
+      "Work on a clone of the repository here; what is committed comes back under refs/sallyport/");
   run.add_option("--audit", options.audit, "The audit log, instead of ~/.local/state/sallyport/audit.jsonl")
       ->type_name("FILE");
   auto* quiet = run.add_flag_callback(

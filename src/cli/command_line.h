@@ -18,6 +18,8 @@ inline constexpr int kExitFailed = 125;  // Sallyport itself failed
 enum class Verbosity { Quiet, Normal, Verbose };
 enum class Format { Text, Json };
 
+enum class Workspace { Real, PrivateClone };
+
 struct FileOptions {
   std::optional<std::string> policy;
   std::optional<std::string> config;
@@ -29,6 +31,7 @@ struct RunOptions {
   std::vector<std::string> mounts;
   std::vector<std::string> environment;
   std::optional<std::string> audit;
+  Workspace workspace = Workspace::Real;
   Verbosity verbosity = Verbosity::Normal;
   std::vector<std::string> command;
 };

@@ -52,9 +52,9 @@ Result<Paths> find_paths() {
   if (!directory) return fail(std::move(directory));
   paths.working_directory = std::move(*directory);
   paths.config = base_folder("XDG_CONFIG_HOME", paths.home + "/.config") + "/sallyport/config.toml";
-  const std::string state = base_folder("XDG_STATE_HOME", paths.home + "/.local/state") + "/sallyport";
-  paths.audit = state + "/audit.jsonl";
-  paths.trust = state + "/trust";
+  paths.state = base_folder("XDG_STATE_HOME", paths.home + "/.local/state") + "/sallyport";
+  paths.audit = paths.state + "/audit.jsonl";
+  paths.trust = paths.state + "/trust";
   return paths;
 }
 

@@ -13,6 +13,7 @@ struct Paths {
   std::string home;
   std::string working_directory;  // as the user's shell spells it, when that is true
   std::string config;             // the operator's file
+  std::string state;              // a folder
   std::string audit;
   std::string trust;  // the folder of the user's consents
 };

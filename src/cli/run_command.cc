@@ -147,6 +147,9 @@ session::Request request_of(const RunOptions& options, const Paths& paths, const
   request.sources = sources;
   for (const std::string& mount : options.mounts) request.mounts.push_back(absolute(mount, paths));
   request.audit_path = options.audit ? absolute(*options.audit, paths) : paths.audit;
+  // Root's own home is closed to the sandbox's uid, which must come through to a private clone.
+  request.state_folder = ::geteuid() == 0 ? "/var/lib/sallyport" : paths.state;
+  request.private_git = options.workspace == Workspace::PrivateClone;
   request.environment = own_environment();
   request.extra_environment = options.environment;
   request.terminal_on_stdin = terminal.on_stdin();

@@ -139,6 +139,7 @@ std::string encode_request(const session::Request& request) {
   out.string(request.audit_path);
   put_strings(out, request.environment);
   put_strings(out, request.extra_environment);
+  out.string(request.state_folder).flag(request.private_git);
   out.flag(request.terminal_on_stdin);
   return out.take();
 }
@@ -159,6 +160,8 @@ Result<session::Request> decode_request(std::string_view bytes) {
   request.audit_path = in.string(kMaxRequestBytes);
   request.environment = get_strings(in);
   request.extra_environment = get_strings(in);
+  request.state_folder = in.string(kMaxRequestBytes);
+  request.private_git = in.flag();
   request.terminal_on_stdin = in.flag();
   if (!in.finished()) return fail(Reason::Internal, "a request that is none");
   return request;

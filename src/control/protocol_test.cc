@@ -36,6 +36,8 @@ session::Request full_request() {
           .audit_path = "/home/user/audit.jsonl",
           .environment = {"LANG=C", "NUL=a\0b"s},
           .extra_environment = {"CI=1"},
+          .state_folder = "/home/anna/.local/state/sallyport",
+          .private_git = true,
           .terminal_on_stdin = true};
 }
 
@@ -149,6 +151,8 @@ TEST(ControlRequest, ReadsWhatItWrote) {
   EXPECT_EQ(read->audit_path, request.audit_path);
   EXPECT_EQ(read->environment, request.environment);
   EXPECT_EQ(read->extra_environment, request.extra_environment);
+  EXPECT_EQ(read->state_folder, request.state_folder);
+  EXPECT_EQ(read->private_git, request.private_git);
   EXPECT_EQ(read->terminal_on_stdin, request.terminal_on_stdin);
 }
 

@@ -148,6 +148,40 @@ Result<BubblewrapCall> bubblewrap_call(const SandboxSpec& spec) {
   return build.take();
 }
 
+Result<os::Child> start_sealed(const SealedSpec& spec) {
+  if (spec.ids.uid == 0 || spec.ids.gid == 0) {
+    return fail(Reason::Internal, "a sealed command never runs as uid or gid 0");
+  }
+  CallBuilder build;
+  for (int i = 0; i < 3; ++i) build.pass_as(spec.stdio[static_cast<std::size_t>(i)], i);
+  build.add({kBubblewrap, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--uid",
+             std::to_string(spec.ids.uid), "--gid", std::to_string(spec.ids.gid), "--hostname", kHostname,
+             "--cap-drop", "ALL", "--clearenv"});
+  for (const std::string& variable : spec.environment) {
+    const std::size_t equals = variable.find('=');
+    build.add({"--setenv", variable.substr(0, equals), variable.substr(equals + 1)});
+  }
+  if (const auto added = add_profile(build, spec.profile); !added) return fail(Result<void>(added));
+  for (const Mount& mount : spec.mounts) {
+    const char* how = mount.access == Access::ReadOnly ? "--ro-bind" : "--bind";
+    build.add({how, "/proc/self/fd/" + build.pass(mount.source.get()), mount.path});
+  }
+  build.add({"--remount-ro", "/etc", "--remount-ro", "/"});
+  auto filter = syscall_filter();
+  if (!filter) return fail(std::move(filter));
+  build.add({"--seccomp", build.pass_owned(std::move(*filter)), "--chdir", "/", "--"});
+  BubblewrapCall call = build.take();
+  call.argv.insert(call.argv.end(), spec.argv.begin(), spec.argv.end());
+  return os::spawn({.program = kBubblewrap,
+                    .argv = call.argv,
+                    .environment = {},
+                    .descriptors = call.descriptors,
+                    .become = spec.become,
+                    .working_directory = "/",
+                    .parent_death_signal = SIGKILL,
+                    .grouping = os::Grouping::NewSession});
+}
+
 os::SpawnSpec spawn_spec(const SandboxSpec& spec, const BubblewrapCall& call) {
   return {
       .program = kBubblewrap,

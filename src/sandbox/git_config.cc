@@ -187,6 +187,16 @@ std::string GitConfigEntry::key() const {
   return subsection ? section + "." + *subsection + "." + name : section + "." + name;
 }
 
+std::string git_quoted(std::string_view value) {
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return {};
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
 Result<std::vector<GitConfigEntry>> parse_git_config(std::string_view text) {
   return Reader(text).read();
 }

@@ -24,4 +24,7 @@ struct GitConfigEntry {
 // Error::detail is "line N: what is wrong", without a byte of the text.
 Result<std::vector<GitConfigEntry>> parse_git_config(std::string_view text);
 
+// A value, or a subsection, in double quotes. Empty when it cannot be one line of text.
+std::string git_quoted(std::string_view value);
+
 }  // namespace sallyport::sandbox

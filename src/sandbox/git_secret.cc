@@ -150,6 +150,16 @@ bool holds_userinfo(std::string_view text) {
   return url_with_userinfo(text).has_value();
 }
 
+std::optional<std::string> without_userinfo(std::string_view url) {
+  const auto found = url_with_userinfo(url);
+  const std::string clean = found ? cleaned(*found) : "";
+  if (clean.empty() || found->scheme.data() != url.data() ||
+      found->rest.data() + found->rest.size() != url.data() + url.size()) {
+    return std::nullopt;
+  }
+  return fmt::format("{}://{}", found->scheme, clean);
+}
+
 std::optional<GitSecret> secret_in(const GitConfigEntry& entry) {
   const std::string value = entry.value.value_or("");
   const bool in_value = !value.empty() && is_secret_value(entry, value);

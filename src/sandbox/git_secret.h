@@ -28,6 +28,9 @@ std::optional<GitSecret> secret_in_log_line(std::string_view line);
 // Does `text` hold a URL with userinfo? That ssh URLs name a user is no secret, unless there is a password.
 bool holds_userinfo(std::string_view text);
 
+// The URL alone, without its userinfo; nullopt when it cannot be told apart for sure.
+std::optional<std::string> without_userinfo(std::string_view url);
+
 // Files that the entry makes git read: where there is a credential in them. `credential.helper = store --file
 // X`, `http.cookieFile`, `http.sslKey`, ... The path as it is written.
 std::optional<std::string> secret_file_of(const GitConfigEntry& entry);

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "os/netns.h"
+#include "sandbox/git_config.h"
 #include "sandbox/transport_refusal.h"
 
 namespace sallyport::sandbox {
@@ -105,17 +106,6 @@ void add_host_path(Profile& profile, const char* path) {
 
 const char* shell() {
   return ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
-}
-
-// Of git's configuration syntax: a value in double quotes. Empty when it cannot be one line of text.
-std::string git_quoted(std::string_view value) {
-  std::string quoted = "\"";
-  for (const char c : value) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return {};
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + '"';
 }
 
 // Every spelling of a URL under `prefix` (ProfileInput::git_prefixes), its https form included: git takes

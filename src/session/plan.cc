@@ -10,6 +10,7 @@
 #include <iterator>
 #include <ranges>
 #include <set>
+#include <span>
 
 #include "os/safe_path.h"
 #include "sandbox/git_secret_search.h"
@@ -74,9 +75,14 @@ sandbox::Dangers dangers_for(const Request& request, const Plan& plan) {
   return sandbox::dangerous_paths(input);
 }
 
+// The workspace itself does not go into a sandbox that gets a clone of it.
+std::span<const sandbox::Mount> seen_mounts(const Plan& plan) {
+  return std::span<const sandbox::Mount>(plan.mounts).subspan(plan.private_git ? 1 : 0);
+}
+
 // A linked worktree, or a submodule, has its repository elsewhere: git does not work without it.
 std::expected<void, std::string> add_linked_repositories(Plan& plan, const sandbox::Dangers& dangers) {
-  auto linked = sandbox::linked_repositories(plan.mounts, plan.identities.become_sandbox);
+  auto linked = sandbox::linked_repositories(seen_mounts(plan), plan.identities.become_sandbox);
   if (!linked) return std::unexpected(linked.error().detail);
   for (const sandbox::MountRequest& request : *linked) {
     auto mount = sandbox::open_mount(request, dangers, {});
@@ -91,9 +97,9 @@ std::expected<void, std::string> add_linked_repositories(Plan& plan, const sandb
 
 // What lies in the mounts and would be a way out, or would run when the host's user calls git there later.
 std::expected<void, std::string> guard_mounts(const Request& request, Plan& plan) {
-  auto guard = sandbox::guard_workspace(plan.mounts, {.policy_path = request.sources.policy_path,
-                                                      .home = request.home,
-                                                      .become = plan.identities.become_sandbox});
+  auto guard = sandbox::guard_workspace(seen_mounts(plan), {.policy_path = request.sources.policy_path,
+                                                            .home = request.home,
+                                                            .become = plan.identities.become_sandbox});
   if (!guard) return std::unexpected(guard.error().detail);
   plan.guard = std::move(*guard);
   std::ranges::move(plan.guard.notices, std::back_inserter(plan.notices));
@@ -113,6 +119,19 @@ std::vector<std::string> writable_folders(const std::vector<sandbox::MountReques
     if (!error) folders.push_back(resolved.string());
   }
   return folders;
+}
+
+std::expected<void, std::string> plan_private_git(const Request& request, Plan& plan) {
+  if (!request.private_git) return {};
+  struct stat status{};
+  const std::string git = plan.mounts.front().path + "/.git";
+  if (::lstat(git.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+    return std::unexpected(fmt::format(
+        "--private-git: {} is no folder; start in the top folder of a repository that is no linked worktree",
+        git));
+  }
+  plan.private_git = true;
+  return {};
 }
 
 std::expected<void, std::string> plan_mounts(const Request& request, Plan& plan) {
@@ -141,12 +160,13 @@ std::expected<void, std::string> plan_mounts(const Request& request, Plan& plan)
     if (mount->owner != plan.identities.sandbox.uid) plan.profile.safe_folders.push_back(mount->path);
     plan.mounts.push_back(std::move(*mount));
   }
+  if (auto possible = plan_private_git(request, plan); !possible) return possible;
   return add_linked_repositories(plan, dangers);
 }
 
 // A credential in a repository's configuration would be read by whatever runs inside.
 std::expected<void, std::string> refuse_git_secrets(const Request& request, Plan& plan) {
-  auto search = sandbox::search_git_secrets(plan.mounts, request.home);
+  auto search = sandbox::search_git_secrets(seen_mounts(plan), request.home);
   if (!search) return std::unexpected(search.error().detail);
   if (search->total > 0) return std::unexpected(sandbox::text_of(*search));
   if (search->search == sandbox::Search::CutShort) {

@@ -26,6 +26,7 @@ struct Plan {
   Identities identities;
   std::vector<sandbox::Mount> mounts;  // the workspace first
   sandbox::WorkspaceGuard guard;       // its own mounts are among them
+  bool private_git = false;            // a clone is to be mounted in place of the first
   std::string working_directory;       // as the user spelled it; exists inside
   sandbox::ProfileInput profile;       // but for the session's own CA
   std::vector<std::string> environment;

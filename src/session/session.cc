@@ -62,14 +62,50 @@ Session::~Session() {
 }
 
 void Session::start() {
-  start_timer_ = loop_.after(kStartLimit, [this] {
-    start_timer_.reset();
-    fail_session({Reason::SessionEnded, "the sandbox did not get ready in time"});
-  });
   auto plan = make_plan(request_);
   if (!plan) return fail_session({Reason::SessionEnded, std::move(plan).error()});
   plan_ = std::move(*plan);
   for (const std::string& notice : plan_->notices) callbacks_.on_notice(notice);
+  PrivateGit::remove_leftovers(request_.state_folder + "/clones");
+  if (plan_->private_git) return make_private_clone();
+  build();
+}
+
+// The clone takes the workspace's place among the mounts. How long that takes depends on the repository, so
+// it has a limit of its own.
+void Session::make_private_clone() {
+  const sandbox::Mount& real = plan_->mounts.front();
+  const std::string inside = real.path + "/";
+  const std::string& policy = request_.sources.policy_path;
+  private_git_.emplace(loop_, PrivateGit::Setup{
+                                  .clones_folder = request_.state_folder + "/clones",
+                                  .session = id_,
+                                  .ids = plan_->identities.sandbox,
+                                  .become = plan_->identities.become_sandbox,
+                                  .ignored = policy.starts_with(inside) ? policy.substr(inside.size()) : "",
+                              });
+  private_git_->make(real, [this](Status made) {
+    if (phase_ != Phase::Planned) return;  // abandoned meanwhile
+    if (!made) return proceed(made);
+    sandbox::Mount& workspace = plan_->mounts.front();
+    auto clone = private_git_->clone(workspace.path);
+    if (!clone) return fail_session(std::move(clone).error());
+    clone->alias = workspace.alias;
+    workspace = std::move(*clone);
+    callbacks_.on_notice(
+        fmt::format("private clone: the sandbox works on a copy of what is committed here, without changed, "
+                    "ignored and untracked "
+                    "files; its commits come back as refs/sallyport/{}/...",
+                    private_git_->short_id()));
+    build();
+  });
+}
+
+void Session::build() {
+  start_timer_ = loop_.after(kStartLimit, [this] {
+    start_timer_.reset();
+    fail_session({Reason::SessionEnded, "the sandbox did not get ready in time"});
+  });
   for (const auto step : {&Session::prepare, &Session::build_namespaces, &Session::start_services,
                           &Session::watch_workspace, &Session::start_sandbox, &Session::begin_phase1}) {
     if (auto status = (this->*step)(); !status) return proceed(status);
@@ -224,9 +260,10 @@ Status Session::finish_preflight() {
 
   audit::Event event;
   event.kind = audit::Kind::SessionStart;
-  event.detail = fmt::format("workspace {}, uid {}, {} rules, doors {}", plan_->working_directory,
+  event.detail = fmt::format("workspace {}, uid {}, {} rules, doors {}{}", plan_->working_directory,
                              plan_->identities.sandbox.uid, plan_->grant.git.size(),
-                             door_mode_ == os::DoorMode::Redirect ? "by redirect" : "without nftables");
+                             door_mode_ == os::DoorMode::Redirect ? "by redirect" : "without nftables",
+                             private_git_ ? ", private clone" : "");
   if (auto status = journal_->append(event); !status) return status;
   start_recorded_ = true;
   phase_ = Phase::Usable;
@@ -249,6 +286,7 @@ Status Session::open_packet_log() {
 void Session::go() {
   if (phase_ != Phase::Usable) return;
   phase_ = Phase::Running;
+  if (private_git_) commits_ = Commits::InTheClone;
   if (start_timer_) loop_.cancel(*start_timer_);
   start_timer_.reset();
   tell_init(sandbox::Go{});
@@ -421,9 +459,21 @@ void Session::finish_when_drained() {
   });
 }
 
+// Whatever ended the session, and before the last word of it.
+void Session::bring_back_commits() {
+  commits_ = Commits::Coming;
+  private_git_->bring_back([this](const std::vector<std::string>& lines) {
+    commits_ = Commits::None;
+    for (const std::string& line : lines) callbacks_.on_notice(line);
+    finish();
+  });
+}
+
 void Session::finish() {
   if (drain_timer_) loop_.cancel(*drain_timer_);
   drain_timer_.reset();
+  if (commits_ == Commits::InTheClone) bring_back_commits();  // which calls this again
+  if (commits_ == Commits::Coming || phase_ == Phase::Over) return;
   if (start_timer_) loop_.cancel(*start_timer_);
   start_timer_.reset();
   phase_ = Phase::Over;

@@ -18,6 +18,7 @@
 #include "sandbox/runtime.h"
 #include "sandbox/workspace_watch.h"
 #include "session/plan.h"
+#include "session/private_git.h"
 #include "session/request.h"
 #include "session/services.h"
 
@@ -52,6 +53,8 @@ class Session {
  private:
   enum class Phase { Planned, Closed, Doors, Usable, Running, Ending, Over };
 
+  void make_private_clone();
+  void build();
   Status prepare();
   Status build_namespaces();
   Status start_services();
@@ -80,6 +83,7 @@ class Session {
   void end_sandbox();
   void finish_when_drained();
   void finish();
+  void bring_back_commits();
 
   os::EventLoop& loop_;
   Request request_;
@@ -89,6 +93,9 @@ class Session {
   std::string id_;
 
   std::optional<Plan> plan_;
+  std::optional<PrivateGit> private_git_;
+  enum class Commits { None, InTheClone, Coming };
+  Commits commits_ = Commits::None;
   std::optional<Journal> journal_;
   bool start_recorded_ = false;
   std::string ca_pem_;
