@@ -44,6 +44,8 @@ enum class Reason : std::uint8_t {
   LfsNotGranted,
   RepoNotGranted,
   PushNotGranted,
+  PushCertificate,
+  PushOptions,
   UdpRefused,
   IcmpRefused,
   DoorAddressed,

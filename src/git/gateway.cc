@@ -29,6 +29,11 @@ bool is_told_in_band(Reason reason) {
   return info(reason).origin != Origin::Client || info(reason).status == 403;
 }
 
+// What is wrong with the list itself, and not with the connection it came on.
+bool is_about_the_list(Reason reason) {
+  return reason == Reason::BadPush || reason == Reason::PushCertificate || reason == Reason::PushOptions;
+}
+
 std::string_view one_line(Reason reason) {
   std::string_view sentence = info(reason).sentence;
   if (sentence.ends_with('.')) sentence.remove_suffix(1);
@@ -108,7 +113,7 @@ net::Task<Fate> Serving::run() {
   if (is_push()) {
     auto pushed = co_await read_push();
     // Who may not push is told so even when the list cannot be read.
-    if (!pushed && (decision.allowed() || pushed.error().reason != Reason::BadPush)) {
+    if (!pushed && (decision.allowed() || !is_about_the_list(pushed.error().reason))) {
       co_return co_await refuse(std::move(pushed).error());
     }
   }
@@ -183,6 +188,7 @@ net::Task<Status> Serving::read_push() {
     if (event_.refs.size() == audit::Event::kMaxRefs) break;
     event_.refs.push_back({update.ref, update.old_id, update.new_id});
   }
+  if (push_->has_options()) co_return fail(Reason::PushOptions, "");
   prefix_ = serialise(*push_);
   prefix_ += behind;
   if (push_->has_pack()) co_return Status{};

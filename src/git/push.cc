@@ -12,14 +12,15 @@ namespace sallyport::git {
 namespace {
 
 constexpr std::string_view kShallow = "shallow ";
+constexpr std::string_view kCertificate = "push-cert";
 constexpr std::size_t kSha1Digits = 40;
 constexpr std::size_t kSha256Digits = 64;
 constexpr std::string_view kSha256Format = "object-format=sha256";
 
 // gitprotocol-capabilities, those that a client sends to receive-pack; with '=' at the end: a value follows.
-constexpr std::array<std::string_view, 10> kKnownCapabilities{
-    "report-status", "report-status-v2", "side-band-64k",  "quiet",  "atomic",
-    "ofs-delta",     "delete-refs",      "object-format=", "agent=", "session-id=",
+constexpr std::array<std::string_view, 11> kKnownCapabilities{
+    "report-status", "report-status-v2", "side-band-64k", "quiet",       "atomic",       "ofs-delta",
+    "delete-refs",   "object-format=",   "agent=",        "session-id=", "push-options",
 };
 
 std::unexpected<Error> bad(std::string detail) {
@@ -115,6 +116,7 @@ Result<std::size_t> PushReader::feed(std::string_view bytes) {
 
 Status PushReader::accept(std::string_view line) {
   if (line.ends_with('\n')) line.remove_suffix(1);
+  if (line.substr(0, line.find('\0')) == kCertificate) return fail(Reason::PushCertificate, "");
   if (line.starts_with(kShallow)) {
     const std::string_view id = line.substr(kShallow.size());
     if (!push_.commands.empty()) return bad("a shallow line behind a command");

@@ -2,7 +2,9 @@
 // "Reference Update Request"), read as git reads it, and refused where git would be tolerant. What goes
 // upstream is written anew from what was understood here, so that nobody can read another list than we did.
 //
-// Push certificates and push options are refused: nothing judges them yet.
+// A push certificate is refused here (PushCertificate), since the list lies inside it. A list that announces
+// push options is read, so that the refusal can name every ref; whoever carries out a push refuses it before:
+// nothing judges either of them yet.
 #pragma once
 
 #include <cstddef>
@@ -39,13 +41,14 @@ struct PushCommands {
   // A pack follows unless nothing but deletions is asked.
   bool has_pack() const;
   bool can(std::string_view capability) const;
+  bool has_options() const { return can("push-options"); }
 };
 
 // Reads the list while it arrives. It ends at the first flush-pkt and nowhere else.
 class PushReader {
  public:
-  // Takes bytes up to the list's end at most, and gives how many; the rest is the pack's. BadPush for any
-  // deviation. Not called again after a failure.
+  // Takes bytes up to the list's end at most, and gives how many; the rest is the pack's. BadPush or
+  // PushCertificate for any deviation. Not called again after a failure.
   Result<std::size_t> feed(std::string_view bytes);
   bool finished() const { return finished_; }
   // The list, once finished.

@@ -88,6 +88,20 @@ TEST(Push, TakesThirtyThousandRefs) {
   EXPECT_EQ(serialise(*push), bytes);
 }
 
+TEST(Push, RefusesACertificateByItsName) {
+  for (const std::string& first : {"push-cert\0report-status"s, "push-cert"s, "push-cert\n"s}) {
+    const auto push = read(list({first}));
+    ASSERT_FALSE(push);
+    EXPECT_EQ(push.error().reason, Reason::PushCertificate);
+  }
+}
+
+TEST(Push, ReadsAListThatAnnouncesPushOptions) {
+  const auto push = read(list({kZero + " " + kOne + " refs/heads/x" + "\0report-status push-options"s}));
+  ASSERT_TRUE(push) << push.error().detail;
+  EXPECT_TRUE(push->has_options());
+}
+
 TEST(Push, RefusesEveryDeviation) {
   const std::string good = kZero + " " + kOne + " refs/heads/x";
   const std::vector<std::pair<std::string, std::string>> cases{
@@ -95,8 +109,6 @@ TEST(Push, RefusesEveryDeviation) {
       {"response end as the end", list({good}, "0002")},
       {"empty line", list({good, ""})},
       {"line of a newline", list({good, "\n"})},
-      {"push certificate", list({"push-cert\0report-status"s})},
-      {"push options", list({good + "\0push-options"s})},
       {"unknown capability", list({good + "\0 report-status evil"s})},
       {"capability with a byte over 127", list({good + "\0 report-status agent=\xff"s})},
       {"capability twice", list({good + "\0 quiet quiet"s})},

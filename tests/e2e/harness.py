@@ -56,6 +56,9 @@ AUTHOR = ("--env", "GIT_AUTHOR_NAME=T", "--env", "GIT_AUTHOR_EMAIL=t@forge.test"
           "--env", "GIT_COMMITTER_NAME=T", "--env", "GIT_COMMITTER_EMAIL=t@forge.test")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+# Another git than the system's for everything inside: the folder into which it was installed.
+OTHER_GIT = os.environ.get("SALLYPORT_TEST_GIT", "")
+
 EXIT_USAGE = 2
 EXIT_SALLYPORT_FAILED = 125
 EXIT_NOT_EXECUTABLE = 126
@@ -317,6 +320,8 @@ class Stage:
         """`sallyport run OPTIONS -- COMMAND`; a string is a shell script that stops at the first error."""
         if isinstance(command, str):
             command = ["sh", "-ec", CHECKPOINT_SH + command]
+        if OTHER_GIT:
+            options = (*options, "--mount", f"{OTHER_GIT}:ro", "--env", f"PATH={OTHER_GIT}/bin:{PATH}")
         return self.spawn([SALLYPORT, "run", *options, "--", *command], **popen)
 
     def run(self, command, options=(), timeout=RUN_TIMEOUT_SECONDS, **popen):

@@ -56,6 +56,11 @@ class Git(E2E):
         self.assertEqual({(line["status"], line["reason"]) for line in ended}, {(200, "none")})
         self.assertEqual(outcome.events("refused"), [])
 
+    def test_git_is_the_one_that_is_to_be_tested(self):
+        version = subprocess.run([f"{harness.OTHER_GIT}/bin/git" if harness.OTHER_GIT else "git", "version"],
+                                 check=True, capture_output=True, text=True).stdout
+        self.assertIn(version, self.inside("git version").stdout)
+
     def test_the_suffix_git_and_a_trailing_slash_are_the_same_repository(self):
         self.inside("git clone https://forge.test/acme/widget.git a; git clone https://forge.test/acme/widget/ b")
         self.assertEqual(self.head("a"), self.head("b"))
