@@ -106,6 +106,7 @@ TEST(Profile, PutsOurselvesInPlaceOfSsh) {
     ASSERT_NE(found, profile.links.end()) << path;
     EXPECT_EQ(found->target, kInitPath);
   }
+  EXPECT_THAT(variables_of({}), Contains("GIT_CONFIG_SYSTEM=/etc/gitconfig"));
   EXPECT_THAT(variables_of({"GIT_SSH_COMMAND=ssh -i /x"}), Contains("GIT_SSH_COMMAND=/run/sallyport/ssh"));
 }
 
