@@ -53,7 +53,7 @@ constexpr Setting kFixed[] = {
     {"UV_NATIVE_TLS", "1"},
     {"GIT_TERMINAL_PROMPT", "0"},
     {"GIT_CONFIG_SYSTEM", "/etc/gitconfig"},  // a git that was not built for /usr looks elsewhere
-    {"GIT_SSH_COMMAND", kSshPath},  // each says why there is no such way out
+    {"GIT_SSH_COMMAND", kSshPath},            // each says why there is no such way out
     {"GIT_SSH_VARIANT", "ssh"},
     {"GIT_PROXY_COMMAND", kGitProxyPath},
 };

@@ -142,6 +142,13 @@ std::string PrivateGit::short_id() const {
   return setup_.session.substr(0, kShortIdDigits);
 }
 
+std::string PrivateGit::notice() const {
+  return fmt::format(
+      "private clone: the sandbox works on a copy of what is committed here, without changed, ignored and "
+      "untracked files; its commits come back as refs/sallyport/{}/...",
+      short_id());
+}
+
 // ---- the folder ----
 
 // Under a lock on all of them, so that a start that looks for leftovers does not find it before it is locked.

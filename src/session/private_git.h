@@ -53,6 +53,9 @@ class PrivateGit {
   // The first part of the session's id, as in refs/sallyport/ID/.
   std::string short_id() const;
 
+  // What the user should know before the command starts.
+  std::string notice() const;
+
   // `real`: the workspace. Afterwards clone() is to be mounted in its place.
   void make(const sandbox::Mount& real, Done done);
   Result<sandbox::Mount> clone(const std::string& path) const;

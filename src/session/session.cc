@@ -92,11 +92,7 @@ void Session::make_private_clone() {
     if (!clone) return fail_session(std::move(clone).error());
     clone->alias = workspace.alias;
     workspace = std::move(*clone);
-    callbacks_.on_notice(
-        fmt::format("private clone: the sandbox works on a copy of what is committed here, without changed, "
-                    "ignored and untracked "
-                    "files; its commits come back as refs/sallyport/{}/...",
-                    private_git_->short_id()));
+    callbacks_.on_notice(private_git_->notice());
     build();
   });
 }

@@ -120,7 +120,9 @@ class Variety(E2E):
         before = self.forge.refs("acme/widget")
         outcome = self.assert_failed(self.run_inside("cd w; git lfs push origin main", AUTHOR))
         self.assert_shows(outcome, "Git LFS is not available for this repository")
-        self.assertEqual({line["reason"] for line in outcome.events("refused")}, {"lfs_not_granted"})
+        refused = [(line["reason"], line["path"].rpartition("/info/")[2]) for line in outcome.events("refused")]
+        self.assertEqual(refused, [("lfs_not_granted", "lfs/locks/verify"), ("lfs_not_granted", "lfs/objects/batch")])
+        self.account_for(outcome.events("refused"))
         self.assertEqual([line.uri for line in self.forge.log() if "lfs" in line.uri or "receive" in line.uri], [])
         self.assertEqual(self.forge.refs("acme/widget"), before)
 
