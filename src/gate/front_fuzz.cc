@@ -22,19 +22,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const policy::Grant kGrant = gate::testing::forge_grant();
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   const gate::testing::Verdict whole = gate::testing::serve_bytes({bytes}, kGrant);
-  require(whole.judged.size() == whole.sent.size());
-  for (std::size_t i = 0; i < whole.sent.size(); ++i) {
-    const std::string& sent = whole.sent[i].bytes;
+  auto judged = whole.judged.begin();
+  for (const auto& [sent, complete] : whole.sent) {
     const auto head_bytes = http::HeadScanner().scan(sent);
     require(head_bytes && *head_bytes);
     const auto head = http::parse_request_head(std::string_view(sent).substr(0, **head_bytes), 443);
     require(head.has_value());
-    require(head->method == whole.judged[i].method && head->target == whole.judged[i].target);
+    // git's probe of four bytes is allowed, and answered without the upstream.
+    judged = std::find_if(judged, whole.judged.end(), [&head](const auto& candidate) {
+      return candidate.method == head->method && candidate.target == head->target;
+    });
+    require(judged != whole.judged.end());
+    ++judged;
     require(head->host.host.str() == "forge.test" && head->host.port == 443);
     const std::size_t body_bytes = sent.size() - **head_bytes;
     if (head->body != http::BodyKind::Chunked) require(body_bytes <= head->body_bytes);
     if (head->body == http::BodyKind::Declared) {
-      require(whole.sent[i].complete == (body_bytes == head->body_bytes));
+      require(complete == (body_bytes == head->body_bytes));
     }
   }
   if (size < 2) return 0;

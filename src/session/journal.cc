@@ -12,6 +12,14 @@ bool is_cheap(audit::Kind kind) {
 
 }  // namespace
 
+void Journal::alarm(Error what) {
+  audit::Event event;
+  event.kind = audit::Kind::Alarm;
+  event.reason = what.reason;
+  event.detail = std::move(what.detail);
+  (void)append(event);  // nothing waits for it
+}
+
 Status Journal::append(const audit::Event& event) {
   if (!is_cheap(event.kind)) return write(event);
   const bool has_line = refusal_bytes_ < limits_.refusal_bytes && coalescer_.admit(event);

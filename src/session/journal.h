@@ -31,6 +31,7 @@ class Journal {
 
   // What is only counted was accepted too. AuditUnavailable when the event is not in the log and will not be.
   Status append(const audit::Event& event);
+  void alarm(Error what);
   // Writes what was counted since the last time; every Coalescer::kInterval, and at the end.
   void tell_coalesced();
   // Writes an End with that reason and detail for every request that has none.

@@ -180,11 +180,7 @@ void Services::on_vault_packet(const os::Packet& packet) {
 }
 
 void Services::on_death(const std::string& how, std::string_view lost) {
-  audit::Event alarm;
-  alarm.kind = audit::Kind::Alarm;
-  alarm.reason = Reason::ProcessDied;
-  alarm.detail = how;
-  (void)journal_.append(alarm);
+  journal_.alarm({Reason::ProcessDied, how});
   callbacks_.on_notice(
       fmt::format("{} and is started again; {} are lost: run again what failed in the sandbox", how, lost));
 }

@@ -351,7 +351,7 @@ void Session::on_sandbox_end() {
                 fmt::format("the sandbox died ({}: bubblewrap, or sallyport-init in it){}",
                             status ? status->text() : status.error().detail,
                             phase_ == Phase::Running ? "" : " before the command was started")};
-    record_alarm(*failure_);
+    journal_->alarm(*failure_);
   }
   phase_ = Phase::Ending;
   finish_when_drained();
@@ -365,18 +365,10 @@ void Session::on_link_event() {
   }
   if (status) return;
   loop_.unwatch(namespace_.link_watch.get());
-  record_alarm({Reason::SessionEnded, status.error().detail});
+  journal_->alarm({Reason::SessionEnded, status.error().detail});
   fail_session({Reason::SessionEnded,
                 fmt::format("the sandbox's network changed from outside, so the session was ended: {}",
                             status.error().detail)});
-}
-
-void Session::record_alarm(const Error& error) {
-  audit::Event alarm;
-  alarm.kind = audit::Kind::Alarm;
-  alarm.reason = error.reason;
-  alarm.detail = error.detail;
-  (void)journal_->append(alarm);
 }
 
 // Before the sandbox is started, so that nothing changes unseen between the guard's look and this one.
@@ -398,11 +390,7 @@ Status Session::watch_workspace() {
 
 void Session::report(const std::vector<sandbox::Finding>& findings) {
   for (const sandbox::Finding& finding : findings) {
-    audit::Event alarm;
-    alarm.kind = audit::Kind::Alarm;
-    alarm.reason = Reason::WorkspaceTampered;
-    alarm.detail = finding.text;
-    (void)journal_->append(alarm);
+    journal_->alarm({Reason::WorkspaceTampered, finding.text});
     // What was said as the session's end need not be said twice.
     const bool ends = finding.consequence == sandbox::Finding::Consequence::EndSession && !failure_;
     if (!ends) {

@@ -79,7 +79,6 @@ class Session {
   void tell_init(const sandbox::ToInit& message, std::span<const int> fds = {});
   void proceed(const Status& status);
   void fail_session(Error error);
-  void record_alarm(const Error& error);
   void end_sandbox();
   void finish_when_drained();
   void finish();

@@ -9,7 +9,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TEST_NAME = re.compile(r"`((?:[a-z]+\.[A-Z]\w+\.[A-Z]\w+)|(?:e2e\.\w+\.test_\w+)|(?:lint\.\w+))`")
+TEST_NAME = re.compile(r"`((?:[a-z]+\.[A-Z]\w+\.[A-Z]\w+)|(?:e2e\.[a-z]\w*\.test_\w+)|(?:lint\.\w+))`")
 UNIT_TEST = re.compile(r"^\s*TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
 
 

@@ -16,7 +16,7 @@ DECLARATION = re.compile(r"constexpr\s+(?P<type>[\w:]+(?:\s+(?:int|long|char))?)
 # Not of the programs, or of a format and no limit that anybody could set.
 NOT_OURS = re.compile(r"_(test|fuzz|fixture)\.(h|cc)$|/(testing|test_client|fake_\w+|catalogue)\.h$|^src/bench/")
 SECONDS = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1, "minutes": 60, "hours": 3600}
-UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "ms": 1e-3, "s": 1, "min": 60, "h": 3600}
+UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "ms": 1e-3, "s": 1, "min": 60, "h": 3600}
 
 
 def value_of(text, kind, known):
