@@ -5,6 +5,7 @@ Every case plants one thing whose payload writes a marker. The same commands run
 the payload must fire: else the case proves nothing.
 """
 
+import fcntl
 import os
 import shutil
 import socket
@@ -225,6 +226,8 @@ class Guarded(WorkspaceCase):
         running = self.stage.start("checkpoint again; sleep 1000")
         running.wait_for_checkpoint("again")
         running.kill()
+        with open(git / "config.worktree", "rb") as placeholder:  # until the last of the killed is really gone
+            fcntl.flock(placeholder, fcntl.LOCK_EX)
         outcome = self.assert_ok(self.run_inside("true"))
         self.assert_shows(outcome, "an earlier run here was killed")
         self.assertFalse((git / "config.worktree").exists())
