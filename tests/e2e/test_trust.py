@@ -67,8 +67,10 @@ class Attacks(Trust):
         self.trust(mine)
         self.stage.policy.unlink()
         self.stage.put("planted", PLANTED)
-        self.assert_ok(self.run_inside("mv policies away; mkdir policies; cp planted policies/mine.toml; rm planted",
-                                       ("--policy", mine)))
+        self.assert_failed(self.run_inside("mv policies away", ("--policy", mine)))
+        self.assertEqual(mine.read_text(), WIDGET_PUSH)
+        # Where this policy is not the run's, nothing holds its folder.
+        self.assert_ok(self.run_inside("mv policies away; mkdir policies; cp planted policies/mine.toml; rm planted"))
         self.assertEqual(mine.read_text(), PLANTED)
         self.assert_stops("has changed since you trusted it", '+repo = "forge.test/acme/*"', options=("--policy", mine))
         # A link to the trusted file, moved away, is as much of another place; and to a folder of the agent's too.
