@@ -25,7 +25,8 @@ struct Free {
 // raw_out: the sandbox's traffic with itself needs no record; what talks to or from the door does, or the
 // answers of a redirected connection whose client is bound to 127.0.0.1 would keep the door's address. What
 // would make a record is counted before there is one; the door's own datagrams too, as any client of the
-// sandbox can choose the door's port for itself.
+// sandbox can choose the door's port for itself. Protocols that have no door (SCTP, any raw one) get no
+// record at all: the kernel remembers some of them for days, and they are refused below.
 //
 // filter_out: replies first, as the door's own datagrams go to addresses that are not loopback. Then only
 // what was redirected, and loopback. The rest is reported, at a rate that the audit log can bear, and
@@ -34,6 +35,7 @@ constexpr std::string_view kRules = R"(
 table inet sallyport {{
   chain raw_out {{
     type filter hook output priority -300; policy accept;
+    meta l4proto != {{ tcp, udp, icmp, ipv6-icmp }} notrack accept
     tcp dport {tcp} goto limited
     tcp sport {tcp} goto limited
     udp dport {udp} goto limited
@@ -74,6 +76,14 @@ table inet sallyport {{
 }}
 )";
 
+Status set_conntrack(std::string_view name, int value) {
+  const std::string path = "/proc/sys/net/netfilter/nf_conntrack_" + std::string(name);
+  const std::string text = std::to_string(value);
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file && ::write(file.get(), text.data(), text.size()) > 0) return {};
+  return fail_errno(Reason::Internal, path);
+}
+
 }  // namespace
 
 std::string ruleset(DoorPorts doors) {
@@ -93,19 +103,17 @@ Status load_ruleset(const std::string& rules) {
   return fail(Reason::Internal, "nftables: " + escaped(words.substr(0, words.find('\n'))));
 }
 
-Status shorten_connection_records() {
+Status limit_connection_records() {
+  // All that a record can wait for but tcp_timeout_established, which is the doors' open connections'.
   constexpr std::string_view kTimeouts[] = {
-      "tcp_timeout_syn_sent", "tcp_timeout_syn_recv",  "tcp_timeout_fin_wait", "tcp_timeout_close_wait",
-      "tcp_timeout_last_ack", "tcp_timeout_time_wait", "udp_timeout",          "udp_timeout_stream"};
-  const std::string seconds = std::to_string(kRecordSeconds);
+      "tcp_timeout_syn_sent", "tcp_timeout_syn_recv", "tcp_timeout_fin_wait",  "tcp_timeout_close_wait",
+      "tcp_timeout_last_ack", "tcp_timeout_close",    "tcp_timeout_time_wait", "udp_timeout",
+      "udp_timeout_stream",   "icmp_timeout",         "icmpv6_timeout"};
   for (const std::string_view timeout : kTimeouts) {
-    const std::string path = "/proc/sys/net/netfilter/nf_conntrack_" + std::string(timeout);
-    const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (!file || ::write(file.get(), seconds.data(), seconds.size()) < 0) {
-      return fail_errno(Reason::Internal, path);
-    }
+    if (auto done = set_conntrack(timeout, kRecordSeconds); !done) return done;
   }
-  return {};
+  // Else any later packet of a connection whose record is gone would make one, for five minutes, uncounted.
+  return set_conntrack("tcp_loose", 0);
 }
 
 }  // namespace sallyport::os

@@ -10,15 +10,23 @@ namespace sallyport::os {
 
 // Where refused packets are reported: NFLOG's group number inside the namespace.
 inline constexpr std::uint16_t kNflogGroup = 7;
-// New connections of one sandbox: more are dropped before the kernel keeps a record of them.
-inline constexpr int kMaxNewConnectionsPerSecond = 2000;
+// New connections of one sandbox: more are dropped before the kernel keeps a record of them. The burst is for
+// tools that fetch much at once; the rate is what kMaxConnectionRecords allows for long.
+inline constexpr int kMaxNewConnectionsPerSecond = 250;
 inline constexpr int kMaxNewConnectionsBurst = 4000;
 // How long the kernel remembers a connection that was not made, or has ended.
 inline constexpr int kRecordSeconds = 10;
-// So no sandbox has the kernel remember more connections than this at once, of some 300 bytes each: those of
-// the limit above, and those that are open, which are the gate's and as many as wait at the doors.
-inline constexpr int kMaxConnectionRecords =
-    kMaxNewConnectionsPerSecond * kRecordSeconds + kMaxNewConnectionsBurst + 4096;
+// A record that has expired is kept, and counted, until the kernel comes by: it looks through all of them
+// once in 60 s at the latest (nf_conntrack_core.c, GC_SCAN_INTERVAL_MAX), and takes out 64,000 a second, of
+// 262,144 that there are by default.
+inline constexpr int kSweepSeconds = 60 + 5;
+// Those that are open: the gate's, and as many as wait at the doors.
+inline constexpr int kMaxOpenRecords = 4096;
+// So no sandbox has the kernel remember more connections than this at once, of some 300 bytes each: nothing
+// but a counted packet makes a record, and each is gone in time.
+inline constexpr int kMaxConnectionRecords = kMaxNewConnectionsBurst +
+                                             kMaxNewConnectionsPerSecond * (kRecordSeconds + kSweepSeconds) +
+                                             kMaxOpenRecords;
 
 struct DoorPorts {
   std::uint16_t tcp = 0;
@@ -31,7 +39,8 @@ std::string ruleset(DoorPorts doors);
 // Loads it into the current network namespace, all or nothing. The error holds libnftables' words.
 Status load_ruleset(const std::string& rules);
 
-// Shortens the kernel's memory of ended connections in the current namespace to kRecordSeconds.
-Status shorten_connection_records();
+// Shortens the kernel's memory of connections in the current namespace that are not open to kRecordSeconds,
+// and has it take up none of which it did not see the beginning: that was not counted.
+Status limit_connection_records();
 
 }  // namespace sallyport::os

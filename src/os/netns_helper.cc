@@ -197,7 +197,7 @@ Result<OpenDoors> open_doors(const Inside& inside, DoorWish wish) {
   if (wish == DoorWish::Redirect) doors = open_redirect();
   if (doors) {
     // The rules are in force: without this they would be open to a flood, and there is no way back.
-    if (auto done = shorten_connection_records(); !done) return fail(std::move(done));
+    if (auto done = limit_connection_records(); !done) return fail(std::move(done));
   } else {
     doors = open_direct(doors.error().detail);
   }

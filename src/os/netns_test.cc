@@ -341,6 +341,44 @@ TEST_F(Netns, BoundsTheKernelsRecordsUnderAFlood) {
   EXPECT_EQ(child.finish(), "");
 }
 
+// What was not counted makes no record, and what was counted is not remembered for longer than it is said.
+TEST_F(Netns, RemembersNothingThatWasNotCounted) {
+  open_doors();
+  Forked child(inside(space_, []() -> std::string {
+    constexpr int kNoSuchProtocol = 253;  // RFC 3692: for experiments
+    constexpr int kSctp = IPPROTO_SCTP;
+    std::string wrong;
+    int sent = 0;
+    for (const Endpoint& where : {at("1.2.3.4", 0), at("2001:db8::1", 0), at("127.0.0.1", 0)}) {
+      for (const int protocol : {kNoSuchProtocol, kSctp, int{IPPROTO_UDPLITE}}) {
+        const Fd socket = open_socket(where, SOCK_RAW, protocol);
+        const SocketAddress address = socket_address(where);
+        char packet[32] = {1, 2, 3, 4, 0, 32};
+        if (::sendto(socket.get(), packet, sizeof packet, 0, address.get(), address.length) > 0) ++sent;
+      }
+    }
+    // The middle of a connection that nobody has seen begin: an ACK from port 4660 to port 443.
+    const Endpoint far = at("1.2.3.4", 0);
+    const Fd raw = open_socket(far, SOCK_RAW, IPPROTO_TCP);
+    const SocketAddress address = socket_address(far);
+    const unsigned char ack[20] = {0x12, 0x34, 1, 0xbb, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff};
+    if (::sendto(raw.get(), ack, sizeof ack, 0, address.get(), address.length) > 0) ++sent;
+    const auto count = read_sysctl("/proc/sys/net/netfilter/nf_conntrack_count");
+    if (count != "0\n") wrong += "records: " + count.value_or("?");
+    return sent > 0 ? wrong : "nothing could be sent";
+  }));
+  EXPECT_EQ(child.finish(), "");
+  for (const std::string name :
+       {"icmp_timeout", "icmpv6_timeout", "tcp_timeout_close", "udp_timeout_stream"}) {
+    const std::string path = "/proc/sys/net/netfilter/nf_conntrack_" + name;
+    Forked reader(inside(space_, [&path]() -> std::string {
+      const auto value = read_sysctl(path.c_str());
+      return value == std::to_string(kRecordSeconds) + "\n" ? "" : path + ": " + value.value_or("?");
+    }));
+    EXPECT_EQ(reader.finish(), "");
+  }
+}
+
 TEST_F(Netns, KeepsNoRecordOfTheSandboxsTrafficWithItself) {
   open_doors();
   Forked child(inside(space_, []() -> std::string {

@@ -13,7 +13,7 @@ import processes
 from harness import E2E, in_both_flavours
 
 # src/os/firewall.h: kMaxConnectionRecords.
-MAX_RECORDS = 2000 * 10 + 4000 + 4096
+MAX_RECORDS = 4000 + 250 * (10 + 65) + 4096
 # src/audit/coalesce.h.
 INTERVAL_SECONDS, BURST, BURST_IN_FLOOD = 10, 50, 5
 # src/apps/sallyport_gate.cc.
@@ -23,7 +23,7 @@ MAX_GATE_MIB, MAX_WARDEN_MIB = 64, 32
 SANITIZED = any(name.endswith("SAN_OPTIONS") for name in os.environ)
 
 # (kind in flood_inside.py, how often at least)
-FLOODS = {"half_open": 20000, "connect": 1000, "clear_text": 400, "udp": 20000, "dns": 20000, "door": 10000, "idle": 3000,
+FLOODS = {"half_open": 20000, "connect": 100, "clear_text": 50, "udp": 20000, "dns": 20000, "door": 10000, "idle": 3000,
           "loopback": 10000}
 
 
