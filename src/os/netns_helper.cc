@@ -23,14 +23,8 @@ namespace sallyport::os {
 
 namespace {
 
-// The door takes the first of these on which all its sockets can be bound. High, and of no known service: the
-// sandbox's own servers can have every other port.
-constexpr std::uint16_t kFirstDoorPort = 40443;
-constexpr std::uint16_t kLastDoorPort = 40453;
 // Connections that wait while a gate restarts.
 constexpr int kDoorBacklog = 1024;
-// Without nftables: the ports that have a door.
-constexpr std::uint16_t kDirectPorts[] = {443, 80, 53};
 constexpr std::uint16_t kDnsPort = 53;
 
 constexpr char kPortStart[] = "/proc/sys/net/ipv4/ip_unprivileged_port_start";

@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <memory>
 
 #include "base/random.h"
 #include "os/endpoint.h"
+#include "os/netns.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -45,8 +47,13 @@ std::vector<os::SocketAddress> host_addresses() {
   return found;
 }
 
+struct Bound {
+  Fd fd;
+  os::Endpoint endpoint;
+};
+
 // Bound, and listening when `type` is SOCK_STREAM; nothing when the address cannot be had.
-std::optional<std::pair<Fd, os::Endpoint>> listen_on(os::SocketAddress address, int type) {
+std::optional<Bound> listen_on(os::SocketAddress address, int type) {
   Fd fd(::socket(address.storage.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd || ::bind(fd.get(), address.get(), address.length) != 0) return std::nullopt;
   if (type == SOCK_STREAM && ::listen(fd.get(), 1) != 0) return std::nullopt;
@@ -55,7 +62,19 @@ std::optional<std::pair<Fd, os::Endpoint>> listen_on(os::SocketAddress address, 
   if (::getsockname(fd.get(), bound.get(), &bound.length) != 0) return std::nullopt;
   const auto endpoint = os::endpoint_from(bound.storage);
   if (!endpoint) return std::nullopt;
-  return std::pair(std::move(fd), *endpoint);
+  return Bound{std::move(fd), *endpoint};
+}
+
+// Those on a door's port are kept until another was found, or the kernel might choose the same again.
+std::optional<Bound> listen_beside_doors(const os::SocketAddress& address, int type) {
+  constexpr std::size_t kMaxTries = 32;  // more than there are doors
+  std::vector<Bound> unusable;
+  while (unusable.size() < kMaxTries) {
+    auto bound = listen_on(address, type);
+    if (!bound || !may_be_a_door(bound->endpoint.port)) return bound;
+    unusable.push_back(*std::move(bound));
+  }
+  return std::nullopt;
 }
 
 Result<Fd> listen_on_abstract(const std::string& name) {
@@ -74,11 +93,16 @@ Result<Fd> listen_on_abstract(const std::string& name) {
 
 }  // namespace
 
+bool may_be_a_door(std::uint16_t port) {
+  return (port >= os::kFirstDoorPort && port <= os::kLastDoorPort) ||
+         std::ranges::find(os::kDirectPorts, port) != std::end(os::kDirectPorts);
+}
+
 Result<Decoys> Decoys::open() {
   Decoys decoys;
   for (const os::SocketAddress& address : host_addresses()) {
     for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
-      auto listener = listen_on(address, type);
+      auto listener = listen_beside_doors(address, type);
       if (!listener) continue;
       const bool tcp = type == SOCK_STREAM;
       auto& [fd, endpoint] = *listener;
