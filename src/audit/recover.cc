@@ -1,8 +1,8 @@
 #include "audit/recover.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/text.h"
 
@@ -29,7 +29,8 @@ std::optional<std::string_view> take(std::string_view& rest, std::string_view be
 
 // The fields that json.cc puts first. Nothing that others chose stands before them.
 std::optional<Line> parse_line(std::string_view rest) {
-  if (!take(rest, R"({"time":")", '"')) return std::nullopt;
+  // A torn line tells nothing: who wrote it died before it was said to be written.
+  if (!rest.ends_with('}') || !take(rest, R"({"time":")", '"')) return std::nullopt;
   const auto sequence = take(rest, R"(,"seq":)", ',');
   const auto number = sequence ? parse_decimal(*sequence, UINT64_MAX) : std::nullopt;
   const auto session = take(rest, R"("session":")", '"');
@@ -48,15 +49,16 @@ struct Seen {
   bool started = false;
   bool ended = false;
   std::uint64_t last_sequence = 0;
-  std::vector<std::string_view> open;
+  // A set: a gate that was taken over may begin one request many times, and has it ended once.
+  std::set<std::string_view> open;
 };
 
 void follow(Seen& seen, const Line& line) {
   seen.last_sequence = line.sequence;
   if (line.kind == "session_start") seen.started = true;
   if (line.kind == "session_end") seen.ended = true;
-  if (line.kind == "begin") seen.open.push_back(line.request);
-  if (line.kind == "end") std::erase(seen.open, line.request);
+  if (line.kind == "begin") seen.open.insert(line.request);
+  if (line.kind == "end") seen.open.erase(line.request);
 }
 
 }  // namespace

@@ -44,6 +44,27 @@ TEST(UnfinishedSessions, AreThoseWithAStartOrAnOpenRequestAndNoEnd) {
        1,
        {},
        1},
+      {"an end that was torn before its last byte",
+       line("a", 1, Kind::SessionStart) + R"({"time":"x","seq":2,"session":"a","kind":"session_end")",
+       1,
+       {},
+       1},
+      {"begun twice under one name",
+       line("a", 5, Kind::Begin, "r") + line("a", 6, Kind::Begin, "r"),
+       1,
+       {"r"},
+       6},
+      {"a line of a mebibyte between",
+       line("a", 1, Kind::SessionStart) + std::string(1 << 20, '{') + "\n" + line("a", 2, Kind::SessionEnd),
+       0,
+       {},
+       0},
+      {"a number that is none",
+       R"({"time":"x","seq":18446744073709551616,"session":"a","kind":"session_start","x":""})"
+       "\n",
+       0,
+       {},
+       0},
       {"lines that are none",
        "\n{}\nx\n{\"time\":\"\",\"seq\":x,\"session\":\"a\",\"kind\":\"begin\"}\n",
        0,
@@ -66,6 +87,23 @@ TEST(UnfinishedSessions, AreNotForgedByWhatASandboxChose) {
   event.kind = Kind::Refused;
   event.host = "x\n{\"time\":\"\",\"seq\":1,\"session\":\"a\",\"kind\":\"begin\",\"request\":\"r\"}\n";
   EXPECT_TRUE(unfinished_sessions(json_line({{}, 1, "a"}, event)).empty());
+}
+
+// The log's last 8 MiB begin anywhere in a line, and text in it may look like a line of ours.
+TEST(UnfinishedSessions, AreNotForgedByALineThatIsCutAnywhere) {
+  const std::string forged = R"({"time":"x","seq":1,"session":"b","kind":"session_start","x":"")"
+                             "}";
+  Event event;
+  event.kind = Kind::Refused;
+  event.request = forged;
+  event.host = forged;
+  event.path = "/" + forged;
+  event.detail = forged + "\r\n" + forged + "\n" + forged;
+  const std::string whole = json_line({{}, 1, "a"}, event);
+  for (std::size_t cut = 0; cut < whole.size(); ++cut) {
+    EXPECT_TRUE(unfinished_sessions(std::string_view(whole).substr(cut)).empty()) << whole.substr(cut);
+    EXPECT_TRUE(unfinished_sessions(std::string_view(whole).substr(0, cut)).empty()) << cut;
+  }
 }
 
 }  // namespace

@@ -9,9 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
+#include <vector>
 
 #include "base/random.h"
 
@@ -211,6 +214,51 @@ TEST_F(SinkTest, LeavesLivingSessionsAlone) {
   auto sink = open();
   ASSERT_TRUE(sink && sink->begin_session(kNew));
   EXPECT_EQ(content(), before);
+}
+
+TEST_F(SinkTest, EndsADeadSessionOnceWhenManyStartTogether) {
+  {
+    auto dead = open();
+    ASSERT_TRUE(dead && dead->begin_session(kDead));
+    ASSERT_TRUE(dead->append(kDead, event(Kind::SessionStart)));
+  }
+  {
+    std::vector<std::jthread> starting;
+    for (const char digit : std::string("123456789abcdef")) {
+      starting.emplace_back([this, digit] {
+        auto sink = open();
+        EXPECT_TRUE(sink && sink->begin_session(digit + std::string(kNew).substr(1)));
+      });
+    }
+  }
+  const std::string log = content();
+  EXPECT_EQ(std::ranges::count(log, '\n'), 2) << log;
+  EXPECT_THAT(log, HasSubstr(R"("kind":"session_end","reason":"interrupted")"));
+}
+
+TEST_F(SinkTest, StaysWithItsFileWhenALinkTakesItsPlace) {
+  std::ofstream(folder_ / "elsewhere") << "not ours\n";
+  auto sink = open();
+  ASSERT_TRUE(sink);
+  fs::rename(path(), folder_ / "moved");
+  fs::create_symlink(folder_ / "elsewhere", path());
+  ASSERT_TRUE(sink->begin_session(kNew));
+  ASSERT_TRUE(sink->append(kNew, event(Kind::SessionStart)));
+  EXPECT_EQ(read_file(folder_ / "elsewhere"), "not ours\n");
+  EXPECT_THAT(read_file(folder_ / "moved"), HasSubstr("session_start"));
+}
+
+TEST_F(SinkTest, FindsADeadSessionWhenTheEndBeginsInTheMiddleOfALine) {
+  // One line before that is cut, then the dead session's whole one.
+  put(std::string(Sink::kMaxRecoveredBytes, 'x') + "\n", 0600);
+  {
+    auto dead = open();
+    ASSERT_TRUE(dead && dead->append(kDead, event(Kind::SessionStart)));
+  }
+  auto sink = open();
+  ASSERT_TRUE(sink && sink->begin_session(kNew));
+  EXPECT_TRUE(content().ends_with(R"("reason":"interrupted","detail":"written at the next start"})"
+                                  "\n"));
 }
 
 TEST_F(SinkTest, LooksForDeadSessionsInTheEndOfALongLogOnly) {
