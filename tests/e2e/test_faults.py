@@ -239,6 +239,31 @@ class Kills(E2E):
     def test_the_vault_is_killed(self):
         self.check("sallyport-vault", signal.SIGKILL)
 
+    def end_of_clone_without(self, program):
+        (victim,) = self.running.pids_of(program)
+        os.kill(victim, signal.SIGKILL)
+        outcome = self.assert_failed(self.running.finish())
+        self.forge.open_gate()
+        self.assert_shows(outcome, f"sallyport: {program} died (signal 9) and is started again; ",
+                          " are lost: run again what failed in the sandbox")
+        return outcome
+
+    def test_a_dead_gate_is_named_with_what_to_do(self):
+        self.running = self.start_clone()
+        self.assert_shows(self.end_of_clone_without("sallyport-gate"), "fatal: ")
+
+    def test_a_dead_vault_is_named_with_what_to_do_by_git_too(self):
+        self.forge.open_gate()
+        self.forge.hold(1, "start")
+        self.running = self.stage.start("git clone https://forge.test/acme/slow s")
+        self.running.wait_for(self.forge.holds, "a request at the forge")
+        outcome = self.end_of_clone_without("sallyport-vault")
+        self.assert_shows(outcome, "The process that holds the credentials is not there; try again.",
+                          "run it again with `sallyport run -v`, which names the audit log")
+        (end,) = outcome.events("end")
+        self.assertEqual(end["reason"], "vault_unavailable")
+        self.assert_shows(outcome, f"request {end['request']}")
+
     def test_the_warden_is_killed(self):
         self.check("sallyportd", signal.SIGKILL)
 
