@@ -78,17 +78,17 @@ std::optional<std::string> read_beneath(int folder, const std::string& name, std
   return std::move(*text);
 }
 
-std::vector<std::string> names_in(int folder, std::size_t max) {
+std::optional<std::vector<std::string>> names_in(int folder, std::size_t max) {
   std::vector<std::string> names;
   Fd fd = open_raw(folder, "", O_RDONLY | O_DIRECTORY);
-  if (!fd) return names;
+  if (!fd) return std::nullopt;
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd.get()), ::closedir);
-  if (!stream) return names;
+  if (!stream) return std::nullopt;
   (void)fd.release();  // the stream's now
   while (const dirent* entry = ::readdir(stream.get())) {
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
-    if (names.size() == max) break;
+    if (names.size() == max) return std::nullopt;
     names.emplace_back(name);
   }
   std::ranges::sort(names);

@@ -36,8 +36,9 @@ bool is_regular(int fd);
 // The whole of a regular file; nullopt when it is not there, is no regular file, or holds more.
 std::optional<std::string> read_beneath(int folder, const std::string& name, std::size_t max_bytes);
 
-// The names in a folder, sorted, at most `max`; what cannot be read is empty.
-std::vector<std::string> names_in(int folder, std::size_t max);
+// The names in a folder, sorted; nullopt when there are more than `max`, or when it cannot be read: a folder
+// that may only be entered still has what git looks up by name.
+std::optional<std::vector<std::string>> names_in(int folder, std::size_t max);
 
 // Whether git would take it for a repository: HEAD, objects and refs are there (setup.c, is_git_directory()).
 bool looks_like_git_folder(int folder);

@@ -154,7 +154,14 @@ Status guard_worktrees(GuardBuilder& build, const Mount& mount, const std::strin
   auto folder = build.folder(mount, name);
   if (!folder) return fail(std::move(folder));
   build.guard().worktrees.push_back({*folder});
-  for (const std::string& entry : names_in((*there)->get(), kMaxWorktrees)) {
+  const auto entries = names_in((*there)->get(), kMaxWorktrees);
+  if (!entries) {
+    return refuse(
+        fmt::format("{} cannot be read, or has more than {} linked worktrees to guard; "
+                    "`git worktree prune` and `git worktree remove` make them fewer",
+                    escaped(build.path(*folder)), kMaxWorktrees));
+  }
+  for (const std::string& entry : *entries) {
     const std::string path = joined(build.path(*folder), entry);
     if (!worktree_is_sound((*there)->get(), entry)) {
       return refuse(
@@ -176,7 +183,14 @@ Status guard_modules(GuardBuilder& build, const Mount& mount, const std::string&
     return refuse(escaped(joined(mount.path, name)) + " holds submodules too deep to guard");
   }
   if (const auto done = build.pin(mount, name); !done) return done;
-  for (const std::string& entry : names_in((*there)->get(), kMaxModuleNames)) {
+  const auto entries = names_in((*there)->get(), kMaxModuleNames);
+  if (!entries) {
+    return refuse(
+        fmt::format("{} cannot be read, or holds more than {} names, too many submodules to guard; "
+                    "look at it, and remove what belongs to none",
+                    escaped(joined(mount.path, name)), kMaxModuleNames));
+  }
+  for (const std::string& entry : *entries) {
     const std::string inner = joined(name, entry);
     auto opened = open_beneath(mount.source.get(), mount.path, inner, O_PATH);
     if (!opened) return fail(std::move(opened));

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +16,8 @@ namespace {
 
 constexpr char kGit[] = "/usr/bin/git";
 constexpr std::chrono::milliseconds kGitTimeout{5'000};
+// Of address space. An index of half a million files takes a twentieth of it; a hostile one ends git here.
+constexpr rlim_t kMaxGitMemory = 4ULL * 1024 * 1024 * 1024;
 constexpr int kNothingFound = 1;
 constexpr int kConfigFd = 3;
 
@@ -44,19 +47,26 @@ Result<GitAnswer> ask_git(const GitQuestion& question) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Reason::Internal, "pipe");
   const Fd reading(ends[0]);
   Fd writing(ends[1]);
-  os::SpawnSpec spec{.program = kGit,
-                     .argv = {"git"},
-                     .environment = {"PATH=/usr/bin:/bin", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
-                                     "HOME=/nonexistent", "XDG_CONFIG_HOME=/nonexistent"},
-                     .descriptors = question.descriptors,
-                     .become = question.become,
-                     .working_directory = "/"};
+  os::SpawnSpec spec{
+      .program = kGit,
+      .argv = {"git"},
+      // A repository may say that what it lacks is to be fetched (a partial clone), with
+      // programs that it names: no protocol is allowed, and nothing is fetched.
+      .environment = {"PATH=/usr/bin:/bin", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent",
+                      "XDG_CONFIG_HOME=/nonexistent", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
+                      "GIT_TERMINAL_PROMPT=0"},
+      .descriptors = question.descriptors,
+      .become = question.become,
+      .working_directory = "/"};
   spec.argv.insert(spec.argv.end(), question.arguments.begin(), question.arguments.end());
   spec.environment.insert(spec.environment.end(), question.environment.begin(), question.environment.end());
   spec.descriptors.push_back({writing.get(), 1});
   const auto child = os::spawn(spec);
   if (!child) return fail(Reason::Internal, "start git: " + child.error().detail);
   writing.reset();
+  // It has ended already when this fails.
+  const rlimit memory{kMaxGitMemory, kMaxGitMemory};
+  (void)::prlimit(child->pid, RLIMIT_AS, &memory, nullptr);
   auto text = read_answer(reading.get(), question.max_answer_bytes);
   if (!text) (void)os::kill_child(*child, SIGKILL);
   const auto ended = os::wait_child(*child);

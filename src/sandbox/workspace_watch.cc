@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/fs.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -27,6 +28,15 @@ std::string last_part(const std::string& name) {
   return name.substr(name.rfind('/') + 1);
 }
 
+// Whether its name still leads to it.
+bool is_there(const GuardedFolder& folder) {
+  return id_at(AT_FDCWD, folder.path) == id_of(folder.fd.get());
+}
+
+bool give_back_rights(int folder) {
+  return ::chmod(fmt::format("/proc/self/fd/{}", folder).c_str(), S_IRWXU) == 0;
+}
+
 std::string after_setting_aside(const std::string& path, const std::optional<std::string>& aside) {
   return aside ? fmt::format("It was renamed to {}", escaped(*aside))
                : fmt::format("It could not be renamed: remove {} before you call git there", escaped(path));
@@ -34,7 +44,6 @@ std::string after_setting_aside(const std::string& path, const std::optional<std
 
 }  // namespace
 
-// nullopt.
 std::optional<std::string> set_aside(const GuardedFolder& folder, const std::string& name) {
   const std::size_t slash = name.rfind('/');
   const std::string parent = slash == std::string::npos ? "" : name.substr(0, slash);
@@ -45,6 +54,11 @@ std::optional<std::string> set_aside(const GuardedFolder& folder, const std::str
   for (int number = 1; number <= kMaxAsideNames; ++number) {
     const std::string aside = fmt::format("{}.set-aside-{}", last, number);
     if (::renameat2(fd, last.c_str(), fd, aside.c_str(), RENAME_NOREPLACE) == 0) return aside;
+    // A folder of our user's that the sandbox took its own right to write from.
+    if (errno == EACCES && give_back_rights(fd) &&
+        ::renameat2(fd, last.c_str(), fd, aside.c_str(), RENAME_NOREPLACE) == 0) {
+      return aside;
+    }
     if (errno != EEXIST) return std::nullopt;
   }
   return std::nullopt;
@@ -182,7 +196,18 @@ void WorkspaceWatch::look_at_tops(std::vector<Finding>& findings) {
 void WorkspaceWatch::look_at_worktrees(std::vector<Finding>& findings) {
   for (const GuardedWorktrees& worktrees : guard_->worktrees) {
     const GuardedFolder& folder = guard_->folders[worktrees.folder];
-    for (const std::string& name : names_in(folder.fd.get(), kMaxWorktrees)) {
+    const auto names = names_in(folder.fd.get(), kMaxWorktrees);
+    if (!names) {
+      // `git worktree prune` outside may have taken the whole folder away.
+      if (!is_there(folder)) continue;
+      add(findings, folder.path, Finding::Consequence::EndSession,
+          fmt::format("{} cannot be read, or has more than {} linked worktrees now, which are not looked at: "
+                      "the sandbox may hide one there that leads git to another folder's configuration. Call "
+                      "no git there before you have looked, and removed those that you do not know",
+                      escaped(folder.path), kMaxWorktrees));
+      continue;
+    }
+    for (const std::string& name : *names) {
       if (worktree_is_sound(folder.fd.get(), name)) continue;
       const std::string path = joined(folder.path, name + "/commondir");
       const auto aside = set_aside(folder, name + "/commondir");

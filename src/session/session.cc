@@ -376,6 +376,7 @@ Status Session::watch_workspace() {
   auto watch = sandbox::WorkspaceWatch::begin(plan_->guard);
   if (!watch) return fail(std::move(watch));
   workspace_watch_.emplace(std::move(*watch));
+  links_before_ = sandbox::links_before(plan_->guard);
   armed_before_ = sandbox::armed_repositories(plan_->guard, plan_->identities.become_sandbox);
   if (plan_->guard.was_left_behind) {
     callbacks_.on_notice("an earlier run here was killed before it could look at what its sandbox left");
@@ -464,6 +465,7 @@ void Session::finish() {
   // With the sandbox dead, this look is the last word on what it left behind.
   if (workspace_watch_) {
     report(workspace_watch_->look());
+    report(sandbox::set_links_aside(plan_->guard, links_before_));
     report(
         sandbox::set_armed_repositories_aside(plan_->guard, armed_before_, plan_->identities.become_sandbox));
     loop_.unwatch(workspace_watch_->descriptor());

@@ -8,11 +8,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "os/event_loop.h"
 #include "os/netns.h"
 #include "sandbox/decoys.h"
+#include "sandbox/git_links.h"
 #include "sandbox/init_protocol.h"
 #include "sandbox/made_repositories.h"
 #include "sandbox/runtime.h"
@@ -107,6 +109,7 @@ class Session {
   std::optional<sandbox::Decoys> decoys_;
   std::optional<sandbox::WorkspaceWatch> workspace_watch_;
   sandbox::ArmedBefore armed_before_;
+  std::set<std::string> links_before_;  // symbolic links in guarded repositories
   std::optional<os::Child> sandbox_;
   Fd init_;  // the control socket of sallyport-init
   wire::GateProbe probe_;

@@ -69,6 +69,15 @@ PLANTS = {
                                        mv .git/worktrees .git/x; cp -r .git/x .git/worktrees
                                        printf '../../../evil\n' > .git/worktrees/wt/commondir"""),
     "worktree_config": (NOTHING, "cp evil/config .git/worktrees/wt/config.worktree"),
+    "new_module_by_link": (NOTHING, r"""git init -q --separate-git-dir evil/module new
+                                        git -C new commit -q --allow-empty -m x; git add new
+                                        cp evil/config evil/module/config; ln -s ../../evil/module .git/modules/new
+                                        echo 'gitdir: ../.git/modules/new' > new/.git"""),
+    "nested_with_closed_hooks": (NOTHING, r"""git -c core.hooksPath=/dev/null init -q nest
+                                              git -C nest commit -q --allow-empty -m x; git add nest
+                                              cp evil/config nest/.git/config; chmod 111 nest/.git/hooks"""),
+    "commondir_in_a_closed_folder": (NOTHING, r"""cp -r .git/objects .git/refs evil/; cp .git/HEAD evil/
+                                                  printf '../evil\n' > .git/commondir; chmod 555 .git"""),
     "new_module": (NOTHING, r"""git init -q --separate-git-dir .git/modules/new new
                                 git -C new commit -q --allow-empty -m x; git add new
                                 cp evil/config .git/modules/new/config"""),
@@ -178,6 +187,20 @@ class Guarded(WorkspaceCase):
         self.assertEqual(outcome.code, harness.EXIT_SALLYPORT_FAILED, str(outcome))
         self.assert_shows(outcome, f"{git}/config was replaced or removed by a program outside")
         self.assertEqual(len(self.alarms(outcome)), 1, str(outcome))
+
+    def test_a_commit_outside_writes_through_no_link_of_the_sandboxes(self):
+        git = self.repository()
+        target = self.user.home / "profile"
+        outcome = self.run_inside(f"ln -sf {target} .git/COMMIT_EDITMSG; echo evil > .git/MERGE_MSG")
+        self.assert_shows(outcome, f"{git}/COMMIT_EDITMSG a symbolic link")
+        commit = "GIT_EDITOR=true git commit -q --allow-empty"
+        self.user.sh(commit, self.stage.work)
+        self.assertFalse(target.exists())
+        # It is what a link left there would do.
+        (git / "COMMIT_EDITMSG").unlink()
+        (git / "COMMIT_EDITMSG").symlink_to(target)
+        self.user.sh("echo evil > .git/MERGE_MSG; " + commit, self.stage.work)
+        self.assertTrue(target.read_text().startswith("evil"))
 
     def test_a_policy_that_appears_is_reported(self):
         self.repository()
