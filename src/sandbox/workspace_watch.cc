@@ -7,9 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fstream>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "base/text.h"
 #include "sandbox/git_guard.h"
@@ -31,6 +35,21 @@ std::string last_part(const std::string& name) {
 // Whether its name still leads to it.
 bool is_there(const GuardedFolder& folder) {
   return id_at(AT_FDCWD, folder.path) == id_of(folder.fd.get());
+}
+
+// Whether a program of our network namespace is bound to it; those inside are in another. One that was bound
+// by a relative path is known by its name alone.
+bool is_bound_outside(const FileId& socket, const std::string& name) {
+  std::ifstream table("/proc/self/net/unix");
+  std::string line;
+  while (std::getline(table, line)) {
+    const std::size_t slash = line.find('/');
+    const std::size_t start = slash == std::string::npos ? line.rfind(' ') : line.rfind(' ', slash);
+    if (start == std::string::npos) continue;
+    const std::string path = line.substr(start + 1);
+    if (path.starts_with('/') ? id_at(AT_FDCWD, path) == socket : last_part(path) == name) return true;
+  }
+  return false;
 }
 
 bool give_back_rights(int folder) {
@@ -72,7 +91,7 @@ Result<WorkspaceWatch> WorkspaceWatch::begin(const WorkspaceGuard& guard) {
   for (const AbsentPlace& place : guard.absent) watch.names_.insert(last_part(place.name));
   // Renaming these makes git look for a repository elsewhere, or for its data.
   for (const char* name : {"HEAD", "objects", "refs", "info"}) watch.names_.insert(name);
-  for (const GuardedFolder& folder : guard.folders) watch.watch(folder.fd.get(), kNames);
+  for (std::size_t number = 0; number < guard.folders.size(); ++number) watch.watch(number);
   for (const GuardedWorktrees& worktrees : guard.worktrees) {
     const GuardedFolder& folder = guard.folders[worktrees.folder];
     watch.worktrees_.insert(::inotify_add_watch(
@@ -81,11 +100,14 @@ Result<WorkspaceWatch> WorkspaceWatch::begin(const WorkspaceGuard& guard) {
   return watch;
 }
 
-void WorkspaceWatch::watch(int folder, std::uint32_t events) {
+void WorkspaceWatch::watch(std::size_t number) {
   // Beyond the limit, or what cannot be watched: the look at the end finds it still.
   if (watched_ == kMaxFolders) return;
-  const std::string path = fmt::format("/proc/self/fd/{}", folder);
-  if (::inotify_add_watch(inotify_.get(), path.c_str(), events) >= 0) ++watched_;
+  const std::string path = fmt::format("/proc/self/fd/{}", guard_->folders[number].fd.get());
+  const int wd = ::inotify_add_watch(inotify_.get(), path.c_str(), kNames);
+  if (wd < 0) return;
+  ++watched_;
+  watched_folders_.emplace(wd, number);
 }
 
 // A worktree that somebody adds meanwhile. Which one is not asked: every such folder is looked at.
@@ -98,6 +120,18 @@ void WorkspaceWatch::watch_worktree(const std::string& name) {
                                        fmt::format("/proc/self/fd/{}", (*opened)->get()).c_str(), kContents);
     if (wd >= 0 && worktree_.insert(wd).second) ++watched_;
   }
+}
+
+void WorkspaceWatch::look_for_socket(const GuardedFolder& folder, const std::string& name) {
+  struct stat status{};
+  if (::fstatat(folder.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  const std::string path = joined(folder.path, name);
+  if (!S_ISSOCK(status.st_mode) || !is_bound_outside({status.st_dev, status.st_ino}, name)) return;
+  add(sockets_, path, Finding::Consequence::EndSession,
+      fmt::format(
+          "a program outside of the sandbox made the socket {}, by which the sandbox reaches it. Start "
+          "it before the sandbox, which hides the socket, or have it make its socket elsewhere",
+          escaped(path)));
 }
 
 // Whether anything happened that matters.
@@ -114,6 +148,9 @@ bool WorkspaceWatch::take_events() {
       if (event->len == 0) continue;
       const std::string_view name = event->name;
       const bool made = (event->mask & (IN_CREATE | IN_MOVED_TO)) != 0;
+      if (const auto folder = watched_folders_.find(event->wd); made && folder != watched_folders_.end()) {
+        look_for_socket(guard_->folders[folder->second], std::string(name));
+      }
       if (made && worktrees_.contains(event->wd)) watch_worktree(std::string(name));
       matters |= worktrees_.contains(event->wd) || worktree_.contains(event->wd) || names_.contains(name);
     }
@@ -122,8 +159,10 @@ bool WorkspaceWatch::take_events() {
 }
 
 std::vector<Finding> WorkspaceWatch::on_change() {
-  if (!take_events()) return {};
-  return look();
+  const bool matters = take_events();
+  std::vector<Finding> findings = std::exchange(sockets_, {});
+  if (matters) std::ranges::move(look(), std::back_inserter(findings));
+  return findings;
 }
 
 std::vector<Finding> WorkspaceWatch::look() {

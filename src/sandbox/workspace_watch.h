@@ -6,6 +6,7 @@
 // one more look at the end is what counts.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -48,8 +49,10 @@ class WorkspaceWatch {
  private:
   explicit WorkspaceWatch(const WorkspaceGuard& guard) : guard_(&guard) {}
 
-  void watch(int folder, std::uint32_t events);
+  void watch(std::size_t number);  // of guard_->folders
   void watch_worktree(const std::string& name);
+  // A socket that came up in a watched folder.
+  void look_for_socket(const GuardedFolder& folder, const std::string& name);
   bool take_events();
   void look_at_fixed(std::vector<Finding>& findings);
   void look_at_absent(std::vector<Finding>& findings);
@@ -61,10 +64,12 @@ class WorkspaceWatch {
   const WorkspaceGuard* guard_;
   Fd inotify_;
   std::size_t watched_ = 0;
-  std::set<int> worktrees_;                   // watch descriptors of the folders "worktrees"
-  std::set<int> worktree_;                    // and of those in them
-  std::set<std::string, std::less<>> names_;  // those that matter
-  std::set<std::string> found_;               // paths
+  std::set<int> worktrees_;                     // watch descriptors of the folders "worktrees"
+  std::set<int> worktree_;                      // and of those in them
+  std::set<std::string, std::less<>> names_;    // those that matter
+  std::set<std::string> found_;                 // paths
+  std::map<int, std::size_t> watched_folders_;  // by watch descriptor, of guard_->folders
+  std::vector<Finding> sockets_;
 };
 
 }  // namespace sallyport::sandbox
