@@ -33,7 +33,7 @@ def flags_of_rooms(build):
                 skip = True
             else:
                 kept.append(word)
-        flags[file.parent.name] = [*kept, '-DSALLYPORT_SOURCE_DIR=""']  # as tests have it
+        flags[file.parent.name] = [*kept, '-DSALLYPORT_SOURCE_DIR=""', '-DSALLYPORT_VAULT=""']  # as tests have them
     return flags
 
 
