@@ -12,6 +12,7 @@
 #include <set>
 #include <span>
 
+#include "base/text.h"
 #include "os/safe_path.h"
 #include "sandbox/git_secret_search.h"
 #include "session/consent.h"
@@ -56,7 +57,7 @@ std::expected<void, std::string> plan_grant(const Request& request, Plan& plan) 
     plan.notices.push_back(
         fmt::format("no policy: nothing is reachable from this sandbox. Write {}, or name a repository: "
                     "--git HOST/OWNER/REPO",
-                    request.sources.policy_path));
+                    escaped(request.sources.policy_path)));
   }
   return {};
 }
