@@ -125,7 +125,7 @@ Result<std::unique_ptr<Interceptor>> Interceptor::make(net::Worker& worker, net:
       SSL_CTX_set_num_tickets(context, 0) != 1 || SSL_CTX_set1_groups_list(context, kGroups) != 1) {
     return fail(Reason::Internal, "making the TLS context: " + net::take_openssl_errors());
   }
-  SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+  SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_client_hello_cb(context, &Callbacks::client_hello, made.get());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <openssl/x509.h>
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -53,6 +54,7 @@ class Intercept : public ::testing::Test {
       worker_,
       *net::key_pair_from_pem(*net::certificate_pem(*ca_.certificate), *net::private_key_pem(*ca_.key)));
   std::vector<std::string> judged_;
+  net::Task<> (*afterwards_)(net::Stream& stream) = nullptr;  // on a handshake that was accepted
   bool connected_ = false;
   int alert_ = 0;
   std::string alpn_;
@@ -63,6 +65,7 @@ class Intercept : public ::testing::Test {
       judged_.push_back(host.str());
       return host.str() == "api.ok.test" ? Status() : fail(Reason::HostNotAllowed, "");
     }));
+    if (afterwards_ != nullptr && *outcome) co_await afterwards_(*(*outcome)->stream);
     worker_.stop();
   }
 };
@@ -139,6 +142,24 @@ TEST_F(Intercept, RefusesTls10And11) {
     EXPECT_EQ(outcome.error().error.reason, Reason::NotTls) << version;
     EXPECT_EQ(alert_, kAlertProtocolVersion) << version;
   }
+}
+
+TEST_F(Intercept, RefusesToRenegotiateUnderAnotherName) {
+  afterwards_ = [](net::Stream& stream) -> net::Task<> {
+    std::array<char, 64> bytes{};
+    EXPECT_FALSE(co_await stream.read_some(bytes)) << "the client ends a connection that stays as it was";
+  };
+  bool renegotiated = true;
+  const Outcome outcome = handshake([&](int socket) {
+    TestClient client(socket, {.max_version = TLS1_2_VERSION});
+    connected_ = client.connect();
+    SSL_set_tlsext_host_name(client.ssl(), "evil.test");
+    renegotiated = SSL_renegotiate(client.ssl()) != 1 || SSL_do_handshake(client.ssl()) == 1;
+  });
+  ASSERT_TRUE(outcome);
+  EXPECT_TRUE(connected_);
+  EXPECT_FALSE(renegotiated);
+  EXPECT_EQ(judged_, std::vector<std::string>{"api.ok.test"});
 }
 
 TEST_F(Intercept, JudgesTheSecondHelloAfterARetryToo) {

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <openssl/x509.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <array>
+#include <string_view>
+#include <thread>
 
 #include "net/event.h"
 #include "net/test_support.h"
@@ -12,6 +16,7 @@ namespace sallyport::net {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(10);
+constexpr int kDripMilliseconds = 5;
 
 // Both ends of one TLS connection, or why there is none.
 struct Handshake {
@@ -111,6 +116,25 @@ TEST_F(Tls, RefusesTls11) {
   const auto both = shake(*trusting(ca), *old, "forge.test");
   ASSERT_FALSE(both.client);
   EXPECT_EQ(both.client.error().reason, Reason::UpstreamTls);
+}
+
+TEST_F(Tls, AClientThatDripsItsHelloGetsNoMoreTimeForEachByte) {
+  const Fd dripping = listener.connect();
+  // Begins as a ClientHello of 16,000 bytes, and goes on for as long as somebody reads.
+  std::thread client([&dripping] {
+    std::string_view next("\x16\x03\x01\x3e\x80\x01\x00\x3e\x7c", 9);
+    while (::send(dripping.get(), next.data(), 1, MSG_NOSIGNAL) == 1) {
+      if (next.size() > 1) next.remove_prefix(1);
+      pollfd hung_up{dripping.get(), POLLIN, 0};
+      if (::poll(&hung_up, 1, kDripMilliseconds) != 0) return;
+    }
+  });
+  const auto context = test::server_context(leaf);
+  const auto slow = test::run(worker, accept_tls(worker, *context, nullptr, listener.accept(),
+                                                 std::chrono::milliseconds(20 * kDripMilliseconds)));
+  client.join();
+  ASSERT_FALSE(slow);
+  EXPECT_EQ(slow.error().reason, Reason::ClientTimeout);
 }
 
 TEST_F(Tls, WhoeverDoesNotSpeakTlsIsToldApart) {
