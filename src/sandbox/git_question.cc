@@ -52,9 +52,9 @@ Result<GitAnswer> ask_git(const GitQuestion& question) {
       .argv = {"git"},
       // A repository may say that what it lacks is to be fetched (a partial clone), with
       // programs that it names: no protocol is allowed, and nothing is fetched.
-      .environment = {"PATH=/usr/bin:/bin", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent",
-                      "XDG_CONFIG_HOME=/nonexistent", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-                      "GIT_TERMINAL_PROMPT=0"},
+      .environment = {"PATH=/usr/bin:/bin", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + question.home,
+                      "XDG_CONFIG_HOME=" + question.home + "/.config", "GIT_ALLOW_PROTOCOL=none",
+                      "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0"},
       .descriptors = question.descriptors,
       .become = question.become,
       .working_directory = "/"};

@@ -1,5 +1,6 @@
 // Asking git itself what stands in a file of its making: whatever judges a repository's configuration must
-// read it as git does. Git gets no configuration of anybody's, nor the repository itself to look into.
+// read it as git does. Git gets no configuration of anybody's but of the home that is named, nor the
+// repository itself to look into.
 #pragma once
 
 #include <optional>
@@ -18,6 +19,7 @@ struct GitQuestion {
   std::vector<std::string> environment;        // besides PATH, LC_ALL and GIT_CONFIG_NOSYSTEM
   std::vector<os::DescriptorMap> descriptors;  // besides the answer
   std::optional<os::Ids> become;               // whom to ask as, when root
+  std::string home = "/nonexistent";           // whose configuration git reads besides
   std::size_t max_answer_bytes = 1024 * 1024;
 };
 
