@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace fs = std::filesystem;
 
-constexpr char kPath[] = "/work/sallyport.toml";
+constexpr char kPath[] = "/home/me/widget/sallyport.toml";
 constexpr char kText[] = "version = 1\n";
 constexpr uid_t kOtherUid = 12345;
 
@@ -65,7 +65,7 @@ TEST_F(TrustStoreTest, FindsWhatWasTrustedAtThatPathAndNothingElse) {
     EXPECT_EQ((*found)->sha256, sha256_hex(text));
   }
   EXPECT_FALSE(*store().find("/other/sallyport.toml"));
-  EXPECT_FALSE(*store().find("/work/sallyport.toml/"));
+  EXPECT_FALSE(*store().find("/home/me/widget/sallyport.toml/"));
 }
 
 TEST_F(TrustStoreTest, HashesAsTheStandardDoes) {

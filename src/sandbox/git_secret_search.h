@@ -28,7 +28,7 @@ inline constexpr std::size_t kMaxIncludeDepth = 10;  // as git's own
 inline constexpr std::size_t kMaxSecretsShown = 20;
 
 struct FoundSecret {
-  std::string place;  // "/work/.git/config:7"
+  std::string place;  // "/home/me/widget/.git/config:7"
   GitSecret secret;
 };
 

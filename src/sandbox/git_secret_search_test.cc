@@ -22,7 +22,7 @@ constexpr char kRemote[] = "[remote \"o\"]\n\turl = https://user:CaNaRy77@h.test
 
 class GitSecretSearchTest : public ::testing::Test {
  protected:
-  GitSecretSearchTest() : top_(fs::canonical(folder_.path()).string() + "/work") { repository(".git"); }
+  GitSecretSearchTest() : top_(fs::canonical(folder_.path()).string() + "/widget") { repository(".git"); }
 
   void repository(const std::string& name) const {
     fs::create_directories(top_ + "/" + name + "/objects");
@@ -107,7 +107,7 @@ TEST_F(GitSecretSearchTest, FollowsIncludesAsFarAsTheSandboxSeesThem) {
   put(".git/config", "[include]\n\tpath = ../../outside\n");
   put("../outside", kRemote);
   EXPECT_EQ(places(), "");
-  put(".git/config", "[include]\n\tpath = ~/work/more\n");
+  put(".git/config", "[include]\n\tpath = ~/widget/more\n");
   EXPECT_EQ(places(), "more:2 ");
 }
 

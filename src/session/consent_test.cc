@@ -20,7 +20,7 @@ constexpr char kRule[] =
     "[[git]]\nrepo = \"github.com/acme/widget\"\naccess = \"push\"\ncredential = \"github\"\n";
 
 config::PolicySource source(const std::string& text, std::size_t rules = 1) {
-  config::PolicySource policy{"/work/sallyport.toml", text, {}};
+  config::PolicySource policy{"/home/me/widget/sallyport.toml", text, {}};
   for (std::size_t i = 0; i < rules; ++i) {
     policy.unapproved.push_back(
         {*policy::RepoPattern::parse("github.com/acme/r" + std::to_string(i), policy::HostKind::GitHub),
@@ -37,12 +37,12 @@ std::string changed(const std::string& before, const std::string& now, const Con
 
 TEST(Consent, ShowsWhatChangedAndWhatTheFileLetsASandboxDo) {
   EXPECT_EQ(changed("version = 1\n# old\n", "version = 1\n# new\n"),
-            "/work/sallyport.toml has changed since you trusted it:\n"
+            "/home/me/widget/sallyport.toml has changed since you trusted it:\n"
             "--- when you trusted it\n+++ now\n version = 1\n-# old\n+# new\n"
             "It lets a sandbox\n"
             "  fetch from and push to github.com/acme/r0 with the credential 'github' (line 3)\n");
   EXPECT_EQ(describe(source("x", 2), {ConsentState::Never, ""}, kShort),
-            "/work/sallyport.toml was never trusted.\n"
+            "/home/me/widget/sallyport.toml was never trusted.\n"
             "It lets a sandbox\n"
             "  fetch from and push to github.com/acme/r0 with the credential 'github' (line 3)\n"
             "  fetch from github.com/acme/r1 with the credential 'github' (line 4)\n");
@@ -61,7 +61,7 @@ TEST(Consent, EscapesEveryByteThatATerminalCouldObey) {
     EXPECT_THAT(text, HasSubstr("\\x1b"));
   }
   auto policy = source("x");
-  policy.path = "/work/\x1b[2J\n/sallyport.toml";
+  policy.path = "/home/me/widget/\x1b[2J\n/sallyport.toml";
   EXPECT_THAT(stop_text({}, policy, {}), Not(HasSubstr("\x1b")));
   EXPECT_THAT(stop_text({}, policy, {}),
               HasSubstr("sallyport policy trust $'/work/\\x1b[2J\\x0a/sallyport.toml'"));
@@ -94,7 +94,7 @@ TEST(Consent, IsBoundedAndSaysWhatIsLeftOut) {
   for (int i = 0; i < 1'000; ++i) worst += std::string(1'000, '\xff') + "\n";
   const std::string stop = stop_text({}, source(worst, 10'000), {ConsentState::Changed, "x"});
   EXPECT_LT(stop.size(), 20'000U);
-  EXPECT_TRUE(stop.ends_with("\n  sallyport policy trust /work/sallyport.toml")) << stop;
+  EXPECT_TRUE(stop.ends_with("\n  sallyport policy trust /home/me/widget/sallyport.toml")) << stop;
 }
 
 TEST(Consent, NamesTheCommandAsAShellTakesIt) {
@@ -104,9 +104,9 @@ TEST(Consent, NamesTheCommandAsAShellTakesIt) {
   EXPECT_EQ(trust_command(sources, policy), "sallyport policy trust '/my work/it'\\''s.toml'");
   sources.config = config::Presence::Named;
   sources.config_path = "/etc/$(id).toml";
-  policy.path = "/work/sallyport.toml";
+  policy.path = "/home/me/widget/sallyport.toml";
   EXPECT_EQ(trust_command(sources, policy),
-            "sallyport policy trust --config '/etc/$(id).toml' /work/sallyport.toml");
+            "sallyport policy trust --config '/etc/$(id).toml' /home/me/widget/sallyport.toml");
 }
 
 // What one policy needs, from the files to the state.
