@@ -64,7 +64,7 @@ TEST(Consent, EscapesEveryByteThatATerminalCouldObey) {
   policy.path = "/home/me/widget/\x1b[2J\n/sallyport.toml";
   EXPECT_THAT(stop_text({}, policy, {}), Not(HasSubstr("\x1b")));
   EXPECT_THAT(stop_text({}, policy, {}),
-              HasSubstr("sallyport policy trust $'/work/\\x1b[2J\\x0a/sallyport.toml'"));
+              HasSubstr("sallyport policy trust $'/home/me/widget/\\x1b[2J\\x0a/sallyport.toml'"));
 }
 
 TEST(Consent, MasksWhatLooksLikeAToken) {
