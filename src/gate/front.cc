@@ -51,6 +51,12 @@ void reset_on_close(const Fd& connection) {
   static_cast<void>(::setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
 }
 
+// Whose start is cut short asks for nothing: pre-flight itself may die in the middle of its line.
+Error not_the_probe(const std::string& line, const Probe& probe) {
+  if (probe.probe_line.starts_with(line)) return {Reason::ClientClosed, "in the middle of pre-flight's probe"};
+  return {Reason::BadRequest, "before the start, and not pre-flight's probe: " + escaped(line)};
+}
+
 // A line with its newline, or what came instead of one within `max_bytes`.
 net::Task<std::string> read_line(net::Stream& stream, std::size_t max_bytes) {
   std::string line;
@@ -110,13 +116,8 @@ net::Task<> Front::serve_probe(Fd connection, os::Endpoint destination) {
     if (co_await stream->write_all(probe.door_line)) static_cast<void>(co_await stream->shutdown_write());
     co_return;
   }
-  static_cast<void>(co_await session_.git.recorder.record(
-      event_of({audit::Entry::Tcp,
-                "",
-                destination.text(),
-                "",
-                destination.port,
-                {Reason::BadRequest, "before the start, and not pre-flight's probe: " + escaped(line)}})));
+  static_cast<void>(co_await session_.git.recorder.record(event_of(
+      {audit::Entry::Tcp, "", destination.text(), "", destination.port, not_the_probe(line, probe)})));
 }
 
 // A client that asked us for an address must name the host that it stands for. Any other address says
