@@ -309,7 +309,7 @@ TEST(Grant, LetsTheCommandLineDecideBeforeAnEqualRule) {
                          policy::GitService::ReceivePack, policy::GitEndpoint::Rpc, false};
   const policy::Decision decision = policy::decide(*grant, policy::UseGit{route, policy::kHttpsPort});
   EXPECT_TRUE(decision.allowed());
-  EXPECT_EQ(grant->git.at(*decision.rule).source.str(), "--git");
+  EXPECT_EQ(grant->git.at(decision.rule->index).source.str(), "--git");
 }
 
 TEST(Grant, RefusesOptionsThatRepeatEachOther) {
@@ -334,7 +334,7 @@ TEST(LineToAdd, MakesAPolicyThatAllowsTheOperation) {
   policy::GitRoute fetch = push;
   fetch.service = policy::GitService::UploadPack;
   for (const policy::Operation& operation : std::vector<policy::Operation>{
-           policy::ResolveName{host("forge.test")}, policy::OpenTls{host("forge.test"), policy::kHttpsPort},
+           policy::ResolveName{host("forge.test")}, policy::Connect{host("forge.test"), policy::kHttpsPort},
            policy::UseGit{push, policy::kHttpsPort}, policy::UseGit{fetch, policy::kHttpsPort}}) {
     const std::string text = "version = 1\n\n" + policy::line_to_add(operation) + "\n";
     const auto policy = parse_policy(text, "sallyport.toml", {});

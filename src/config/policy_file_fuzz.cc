@@ -19,7 +19,7 @@ void check_rule(const policy::Grant& grant, const policy::GitRule& rule) {
   if (!repo) std::abort();
   const policy::GitRoute route{*repo, policy::GitService::UploadPack, policy::GitEndpoint::Rpc, false};
   const policy::Decision decision = policy::decide(grant, policy::UseGit{route, policy::kHttpsPort});
-  if (!decision.allowed() || &grant.git.at(*decision.rule) != &rule) std::abort();
+  if (!decision.allowed() || &grant.git.at(decision.rule->index) != &rule) std::abort();
 }
 
 }  // namespace

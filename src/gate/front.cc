@@ -53,7 +53,8 @@ void reset_on_close(const Fd& connection) {
 
 // Whose start is cut short asks for nothing: pre-flight itself may die in the middle of its line.
 Error not_the_probe(const std::string& line, const Probe& probe) {
-  if (probe.probe_line.starts_with(line)) return {Reason::ClientClosed, "in the middle of pre-flight's probe"};
+  if (probe.probe_line.starts_with(line))
+    return {Reason::ClientClosed, "in the middle of pre-flight's probe"};
   return {Reason::BadRequest, "before the start, and not pre-flight's probe: " + escaped(line)};
 }
 
@@ -123,7 +124,7 @@ net::Task<> Front::serve_probe(Fd connection, os::Endpoint destination) {
 // A client that asked us for an address must name the host that it stands for. Any other address says
 // nothing: the name is what is dialled.
 Status Front::judge(const policy::HostName& host, const os::Endpoint& destination) const {
-  const auto decision = policy::decide(session_.git.grant, policy::OpenTls{host, destination.port});
+  const auto decision = policy::decide(session_.git.grant, policy::Connect{host, destination.port});
   if (!decision.allowed()) return fail(decision.reason, "");
   const policy::IpAddress address = address_of(destination);
   if (!dns::SyntheticAddresses::in_range(address)) return {};

@@ -104,11 +104,12 @@ net::Task<Fate> Serving::run() {
   if (auto readable = read_head(); !readable) co_return co_await refuse(std::move(readable).error());
 
   const policy::Decision decision = policy::decide(context_.grant, policy::UseGit{*route_, client_.port});
-  rule_ = decision.rule.value_or(0);
   if (decision.rule) {
-    const policy::GitRule& rule = context_.grant.git[rule_];
-    event_.rule = rule.source.str();
-    event_.credential = rule.credential;
+    event_.rule = policy::source_of(context_.grant, *decision.rule).str();
+    if (decision.rule->kind == policy::RuleRef::Kind::Git) {
+      rule_ = decision.rule->index;
+      event_.credential = context_.grant.git[rule_].credential;
+    }
   }
   if (is_push()) {
     auto pushed = co_await read_push();

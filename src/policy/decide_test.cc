@@ -40,7 +40,7 @@ constexpr GitService kPush = GitService::ReceivePack;
 TEST(Decide, DeniesByDefault) {
   EXPECT_FALSE(Decision{}.allowed());
   for (const Operation& operation :
-       std::vector<Operation>{ResolveName{host("github.com")}, OpenTls{host("github.com"), kHttpsPort},
+       std::vector<Operation>{ResolveName{host("github.com")}, Connect{host("github.com"), kHttpsPort},
                               git("github.com/acme/widget", kFetch)}) {
     const Decision decision = decide(Grant{}, operation);
     EXPECT_FALSE(decision.allowed());
@@ -59,10 +59,10 @@ TEST(Decide, AsksHostPortRepositoryAndServiceInThisOrder) {
            {ResolveName{host("github.com")}, "none"},
            {ResolveName{host("api.github.com")}, "host_not_allowed"},
            {ResolveName{host("github.com.evil.test")}, "host_not_allowed"},
-           {OpenTls{host("github.com"), kHttpsPort}, "none"},
-           {OpenTls{host("github.com"), 22}, "port_not_allowed"},
-           {OpenTls{host("github.com"), 80}, "port_not_allowed"},
-           {OpenTls{host("evil.test"), 22}, "host_not_allowed"},
+           {Connect{host("github.com"), kHttpsPort}, "none"},
+           {Connect{host("github.com"), 22}, "port_not_allowed"},
+           {Connect{host("github.com"), 80}, "port_not_allowed"},
+           {Connect{host("evil.test"), 22}, "host_not_allowed"},
            {git("github.com/acme/widget", kFetch), "none"},
            {git("github.com/Acme/Widget.git", kFetch), "none"},
            {git("github.com/acme/widget", kPush), "push_not_granted"},
@@ -84,23 +84,23 @@ TEST(Decide, LetsTheRuleWithTheFewestWildcardsAndThenTheEarliestDecide) {
                                 {"github.com/acme/*", Access::Fetch},
                                 {"github.com/*/widget", Access::Push},
                                 {"github.com/acme/tool", Access::Push}});
-  EXPECT_EQ(decide(grant, git("github.com/other/thing", kPush)).rule, 0U);
+  EXPECT_EQ(decide(grant, git("github.com/other/thing", kPush)).rule->index, 0U);
   // A narrower rule that grants less wins over a wider one that grants more.
   const Decision narrower = decide(grant, git("github.com/acme/thing", kPush));
   EXPECT_EQ(code(narrower.reason), "push_not_granted");
-  EXPECT_EQ(narrower.rule, 1U);
+  EXPECT_EQ(narrower.rule->index, 1U);
   // Two with one wildcard each: the earlier.
-  EXPECT_EQ(decide(grant, git("github.com/acme/widget", kFetch)).rule, 1U);
-  EXPECT_EQ(decide(grant, git("github.com/other/widget", kFetch)).rule, 2U);
-  EXPECT_EQ(decide(grant, git("github.com/acme/tool", kPush)).rule, 3U);
+  EXPECT_EQ(decide(grant, git("github.com/acme/widget", kFetch)).rule->index, 1U);
+  EXPECT_EQ(decide(grant, git("github.com/other/widget", kFetch)).rule->index, 2U);
+  EXPECT_EQ(decide(grant, git("github.com/acme/tool", kPush)).rule->index, 3U);
 }
 
 TEST(Decide, NamesTheClosestRuleOfTheSameHost) {
   const Grant grant = grant_of({{"gitlab.com/acme/widget", Access::Fetch},
                                 {"github.com/other/tool", Access::Fetch},
                                 {"github.com/acme/tool", Access::Fetch}});
-  EXPECT_EQ(decide(grant, git("github.com/acme/widget", kFetch)).closest, 2U);
-  EXPECT_EQ(decide(grant, git("github.com/nobody/widget", kFetch)).closest, 1U);
+  EXPECT_EQ(decide(grant, git("github.com/acme/widget", kFetch)).closest->index, 2U);
+  EXPECT_EQ(decide(grant, git("github.com/nobody/widget", kFetch)).closest->index, 1U);
   EXPECT_EQ(decide(grant, git("bitbucket.org/acme/widget", kFetch)).closest, std::nullopt);
   EXPECT_EQ(decide(grant, git("github.com/acme/tool", kPush)).closest, std::nullopt);
 }
@@ -110,14 +110,14 @@ TEST(LineToAdd, IsARuleThatAllowsTheOperation) {
             "[[git]]\nrepo = \"github.com/acme/widget\"\naccess = \"push\"");
   EXPECT_EQ(line_to_add(git("github.com/acme/widget", kFetch), "github"),
             "[[git]]\nrepo = \"github.com/acme/widget\"\naccess = \"fetch\"\ncredential = \"github\"");
-  EXPECT_EQ(line_to_add(OpenTls{host("forge.test"), kHttpsPort}),
-            "[[git]]\nrepo = \"forge.test/OWNER/NAME\"\naccess = \"fetch\"");
-  EXPECT_EQ(line_to_add(ResolveName{host("forge.test")}),
-            "[[git]]\nrepo = \"forge.test/OWNER/NAME\"\naccess = \"fetch\"");
+  EXPECT_EQ(line_to_add(Connect{host("github.com"), kHttpsPort}),
+            "[[git]]\nrepo = \"github.com/OWNER/NAME\"\naccess = \"fetch\"");
+  EXPECT_EQ(line_to_add(ResolveName{host("github.com")}),
+            "[[git]]\nrepo = \"github.com/OWNER/NAME\"\naccess = \"fetch\"");
 }
 
 TEST(LineToAdd, IsEmptyWhereNoRuleHelps) {
-  EXPECT_EQ(line_to_add(OpenTls{host("github.com"), 22}), "");
+  EXPECT_EQ(line_to_add(Connect{host("x.local"), 22}), "");
   EXPECT_EQ(line_to_add(git("github.com/acme/widget", kFetch, 8443)), "");
   EXPECT_EQ(line_to_add(ResolveName{host("metadata.google.internal")}), "");
   EXPECT_EQ(line_to_add(git("git.localhost/acme/widget", kFetch)), "");

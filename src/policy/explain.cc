@@ -10,21 +10,21 @@
 namespace sallyport::policy {
 namespace {
 
-enum class Scheme : std::uint8_t { Https, Http, Ssh, Git, Other };
+enum class UrlScheme : std::uint8_t { Https, Http, Ssh, Git, Other };
 
 // A URL taken apart, without its user name and password: those are never shown.
 struct Parts {
-  Scheme scheme = Scheme::Https;
+  UrlScheme scheme = UrlScheme::Https;
   std::string_view authority;
   std::string_view target;  // path and query; may be empty
 };
 
-Scheme scheme_of(std::string_view text) {
-  if (equals_ignoring_case(text, "https")) return Scheme::Https;
-  if (equals_ignoring_case(text, "http")) return Scheme::Http;
-  if (equals_ignoring_case(text, "ssh") || equals_ignoring_case(text, "git+ssh")) return Scheme::Ssh;
-  if (equals_ignoring_case(text, "git")) return Scheme::Git;
-  return Scheme::Other;
+UrlScheme scheme_of(std::string_view text) {
+  if (equals_ignoring_case(text, "https")) return UrlScheme::Https;
+  if (equals_ignoring_case(text, "http")) return UrlScheme::Http;
+  if (equals_ignoring_case(text, "ssh") || equals_ignoring_case(text, "git+ssh")) return UrlScheme::Ssh;
+  if (equals_ignoring_case(text, "git")) return UrlScheme::Git;
+  return UrlScheme::Other;
 }
 
 std::string_view without_userinfo(std::string_view authority) {
@@ -41,7 +41,7 @@ Parts take_apart(std::string_view url) {
   } else if (const std::size_t colon = url.find(':');
              colon != std::string_view::npos && url.find('@') < colon && url.find('/') > colon) {
     // git's short form for SSH: user@host:path.
-    return {Scheme::Ssh, without_userinfo(url.substr(0, colon)), url.substr(colon + 1)};
+    return {UrlScheme::Ssh, without_userinfo(url.substr(0, colon)), url.substr(colon + 1)};
   }
   const std::size_t slash = rest.find_first_of("/?#");
   parts.authority = without_userinfo(rest.substr(0, slash));
@@ -56,13 +56,16 @@ ExplainedRule describe(const GitRule& rule) {
 std::string described(const Operation& operation) {
   struct Describe {
     std::string operator()(const ResolveName& asked) const { return "the host " + asked.host.str(); }
-    std::string operator()(const OpenTls& asked) const {
+    std::string operator()(const Connect& asked) const {
       const std::string port = asked.port == kHttpsPort ? "" : ":" + std::to_string(asked.port);
       return "the host " + asked.host.str() + port;
     }
     std::string operator()(const UseGit& asked) const {
       const bool push = asked.route.service == GitService::ReceivePack;
       return (push ? "push to " : "fetch from ") + asked.route.repo.str();
+    }
+    std::string operator()(const UseHttp& asked) const {
+      return std::string(name(asked.method)) + " " + asked.host.str() + escaped(asked.path.target());
     }
   };
   return std::visit(Describe{}, operation);
@@ -84,6 +87,11 @@ const GitRule* nearest_rule(const Grant& grant, std::string_view wanted) {
   return best == grant.git.end() ? nullptr : &*best;
 }
 
+const GitRule* git_rule_of(const Grant& grant, const Decision& decision) {
+  const bool git = decision.rule && decision.rule->kind == RuleRef::Kind::Git;
+  return git ? &grant.git[decision.rule->index] : nullptr;
+}
+
 struct Wanted {
   Operation operation;
   HostName host;
@@ -100,8 +108,8 @@ void advise(const Grant& grant, const Wanted& wanted, const Decision& decision, 
     explanation.advice = "No rule can name this host: its name " + std::string(why) + ".";
     return;
   }
-  if (decision.rule) {
-    const GitRule& rule = grant.git[*decision.rule];
+  if (const GitRule* decided = git_rule_of(grant, decision)) {
+    const GitRule& rule = *decided;
     if (rule.repo.wildcards() == 0) {
       explanation.advice = "Change access to \"push\" at " + rule.source.str() + ".";
       return;
@@ -122,7 +130,7 @@ Explanation judge(const Grant& grant, const Wanted& wanted) {
   const Decision decision = decide(grant, wanted.operation);
   Explanation explanation = refused(decision.reason, described(wanted.operation));
   explanation.allowed = decision.allowed();
-  if (decision.rule) explanation.rule = describe(grant.git[*decision.rule]);
+  if (const GitRule* rule = git_rule_of(grant, decision)) explanation.rule = describe(*rule);
   if (!explanation.allowed) advise(grant, wanted, decision, explanation);
   return explanation;
 }
@@ -151,7 +159,7 @@ Explanation explain_https(const Grant& grant, const Parts& parts, std::optional<
   }
   const HostName& host = authority->host;
   if (parts.target.empty() || parts.target == "/") {
-    Explanation explanation = judge(grant, {OpenTls{host, authority->port}, host, host.str()});
+    Explanation explanation = judge(grant, {Connect{host, authority->port}, host, host.str()});
     if (!explanation.allowed) return explanation;
     return refused(Reason::NotGit, explanation.asked,
                    "Only git is allowed there, in the repositories that rules name.");
@@ -163,7 +171,7 @@ Explanation explain_https(const Grant& grant, const Parts& parts, std::optional<
     return judge(grant, {UseGit{*std::move(route), authority->port}, host, name});
   }
   // Not a git request. A host that no rule names, or another port, is refused before that is looked at.
-  Explanation at_host = judge(grant, {OpenTls{host, authority->port}, host, host.str()});
+  Explanation at_host = judge(grant, {Connect{host, authority->port}, host, host.str()});
   at_host.asked = host.str() + escaped(parts.target);
   if (!at_host.allowed) return at_host;
   return refused(route.error().reason, at_host.asked, "Read as a git URL: " + route.error().detail + ".");
@@ -191,19 +199,19 @@ Explanation explain_other_scheme(const Grant& grant, const Parts& parts, std::op
 Explanation explain(const Grant& grant, std::string_view url, std::optional<GitService> service) {
   const Parts parts = take_apart(url);
   switch (parts.scheme) {
-    case Scheme::Https:
+    case UrlScheme::Https:
       return explain_https(grant, parts, service);
-    case Scheme::Http:
+    case UrlScheme::Http:
       return explain_other_scheme(grant, parts, service, Reason::PlainHttp,
                                   std::string(info(Reason::PlainHttp).sentence));
-    case Scheme::Ssh:
+    case UrlScheme::Ssh:
       return explain_other_scheme(grant, parts, service, Reason::PortNotAllowed,
                                   "SSH does not leave the sandbox; git goes over https:// only.");
-    case Scheme::Git:
+    case UrlScheme::Git:
       return explain_other_scheme(
           grant, parts, service, Reason::PortNotAllowed,
           "The git:// protocol does not leave the sandbox; git goes over https:// only.");
-    case Scheme::Other:
+    case UrlScheme::Other:
       break;
   }
   return refused(Reason::BadRequest, escaped(url.substr(0, url.find("://"))) + "://...",

@@ -7,31 +7,12 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "policy/address.h"
 #include "policy/repo.h"
+#include "policy/rule_list.h"
 
 namespace sallyport::policy {
-
-enum class Access : std::uint8_t { Fetch, Push };  // Push includes Fetch
-std::string_view name(Access access);
-
-// Where a rule was written: "sallyport.toml:3" or "--git".
-struct RuleSource {
-  std::string file;
-  int line = 0;  // 0: the command line, and `file` is the option
-
-  std::string str() const;
-};
-
-struct GitRule {
-  RepoPattern repo;
-  Access access;
-  std::string credential;  // a name in the operator's file; empty: anonymous
-  RuleSource source;
-};
 
 // What the operator's file says of a host, or the defaults for one that it does not mention.
 struct UpstreamHost {
@@ -58,11 +39,14 @@ inline constexpr std::chrono::milliseconds kMinTimeout{1};
 inline constexpr std::chrono::milliseconds kMaxTimeout = std::chrono::hours(24);
 
 struct Grant {
-  std::vector<GitRule> git;
-  std::map<HostName, UpstreamHost> hosts;  // one for every host that a rule names
+  RuleList<GitRule> git;
+  RuleList<AllowRule> allow;
+  RuleList<DenyRule> deny;
+  RuleList<TcpRule> tcp;
+  std::map<HostName, UpstreamHost> hosts;  // one for every host that [[git]], [[tcp]] or the operator names
   Timeouts timeouts;
 
-  bool empty() const { return git.empty(); }
+  bool empty() const { return git.empty() && allow.empty() && tcp.empty(); }
   // The host's entry, or nullptr when no rule names it.
   const UpstreamHost* find_host(const HostName& host) const;
   HostKind kind_of(const HostName& host) const;

@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "base/text.h"
+#include "policy/glob.h"
 
 namespace sallyport::policy {
 namespace {
 
 constexpr std::string_view kDotGit = ".git";
 constexpr char kWildcard = '*';
-
-enum class Case : std::uint8_t { Exact, Folded };
 
 struct KindRow {
   HostKind kind;
@@ -38,35 +37,6 @@ const KindRow& row(HostKind kind) {
 
 bool is_segment_char(char c) {
   return is_alnum(c) || c == '.' || c == '_' || c == '-' || c == '~' || c == '+';
-}
-
-bool same_char(char a, char b, Case rule) {
-  return rule == Case::Folded ? to_lower(a) == to_lower(b) : a == b;
-}
-
-// '*' stands for any run of characters. Linear in practice, and at worst the product of the two lengths: on a
-// mismatch only the last '*' takes one character more, never an earlier one.
-bool glob_matches(std::string_view pattern, std::string_view text, Case rule) {
-  std::size_t p = 0;
-  std::size_t t = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t star_text = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == kWildcard) {
-      star = p++;
-      star_text = t;
-    } else if (p < pattern.size() && same_char(pattern[p], text[t], rule)) {
-      ++p;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++star_text;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == kWildcard) ++p;
-  return p == pattern.size();
 }
 
 std::unexpected<Error> unreadable(std::string sentence) {

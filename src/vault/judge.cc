@@ -36,11 +36,13 @@ Result<Judged> judge(const RequestHead& head, std::string_view session, const po
   if (!decision.allowed() || !decision.rule) {
     return refused("the grant does not allow it: " + std::string(code(decision.reason)));
   }
-  if (*decision.rule != head.rule) return refused("another rule decides");
-  const std::string& credential = grant.git.at(*decision.rule).credential;
+  if (*decision.rule != policy::RuleRef{policy::RuleRef::Kind::Git, head.rule}) {
+    return refused("another rule decides");
+  }
+  const std::string& credential = grant.git.at(head.rule).credential;
   if (credential.empty()) return refused("the rule names no credential");
   return Judged{.request = {.request_id = head.request_id,
-                            .rule = *decision.rule,
+                            .rule = head.rule,
                             .route = std::move(*route),
                             .port = head.port,
                             .headers = head.headers,

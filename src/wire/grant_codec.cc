@@ -9,8 +9,9 @@
 namespace sallyport::wire {
 namespace {
 
-constexpr std::uint8_t kGrantVersion = 1;
-constexpr std::size_t kMaxPatternBytes = 8192;       // a host and 20 segments of 255 bytes
+constexpr std::uint8_t kGrantVersion = 2;
+constexpr std::size_t kMaxPatternBytes = 8192;  // a host and 20 segments of 255 bytes
+constexpr std::size_t kMaxHostPatternBytes = policy::HostName::kMaxBytes + 2;  // "*." before it
 constexpr std::size_t kMaxCredentialBytes = 256;     // a name in the operator's file
 constexpr std::size_t kMaxSourceFileBytes = 4096;    // PATH_MAX
 constexpr std::uint32_t kMaxSourceLine = 1U << 30U;  // fits an int; a file has at most a million bytes anyway
@@ -67,12 +68,123 @@ policy::Timeouts get_timeouts(Reader& in) {
   return timeouts;
 }
 
+void put(Writer& out, const policy::RuleSource& source) {
+  out.string(source.file);
+  out.u32(static_cast<std::uint32_t>(source.line));
+}
+
+policy::RuleSource get_source(Reader& in) {
+  std::string file = in.string(kMaxSourceFileBytes);
+  const std::uint32_t line = in.u32();
+  if (line > kMaxSourceLine) in.refuse();
+  return {std::move(file), static_cast<int>(line)};
+}
+
 void put(Writer& out, const policy::GitRule& rule) {
   out.string(rule.repo.str());
   out.enumerator(rule.access);
   out.string(rule.credential);
-  out.string(rule.source.file);
-  out.u32(static_cast<std::uint32_t>(rule.source.line));
+  put(out, rule.source);
+}
+
+// What [[allow]] and [[deny]] have in common.
+template <typename Rule>
+void put_scope(Writer& out, const Rule& rule) {
+  out.u32(static_cast<std::uint32_t>(rule.hosts.size()));
+  for (const policy::HostPattern& host : rule.hosts) out.string(host.str());
+  out.u32(static_cast<std::uint32_t>(rule.ports.size()));
+  for (const std::uint16_t port : rule.ports) out.u16(port);
+  out.u8(rule.methods.bits());
+  out.u32(static_cast<std::uint32_t>(rule.paths.size()));
+  for (const policy::PathPattern& path : rule.paths) out.string(path.str());
+  put(out, rule.source);
+}
+
+void put(Writer& out, const policy::AllowRule& rule) {
+  put_scope(out, rule);
+  out.u64(rule.max_body);
+  out.enumerator(rule.tls);
+  out.u8(rule.websocket ? 1 : 0);
+  out.u8(rule.encoded_slash ? 1 : 0);
+}
+
+void put(Writer& out, const policy::DenyRule& rule) {
+  put_scope(out, rule);
+}
+
+void put(Writer& out, const policy::TcpRule& rule) {
+  out.string(rule.host.str());
+  out.u16(rule.port);
+  put(out, rule.source);
+}
+
+// A text that must be what its own parser would write again.
+template <typename Parsed>
+Status get_exactly(Reader& in, std::size_t max_bytes, std::vector<Parsed>& into) {
+  const std::string text = in.string(max_bytes);
+  auto parsed = Parsed::parse(text);
+  if (!parsed || parsed->str() != text) return fail(Reason::Internal, "grant: a rule has no pattern");
+  into.push_back(*std::move(parsed));
+  return {};
+}
+
+template <typename Rule>
+Status get_scope(Reader& in, Rule& rule) {
+  for (std::uint32_t left = in.count(policy::kMaxRuleHosts); left > 0; --left) {
+    if (auto got = get_exactly(in, kMaxHostPatternBytes, rule.hosts); !got) return got;
+  }
+  rule.ports.clear();
+  for (std::uint32_t left = in.count(policy::kMaxRulePorts); left > 0; --left) rule.ports.push_back(in.u16());
+  const std::uint8_t methods = in.u8();
+  rule.methods = policy::Methods::from_bits(methods);
+  if (rule.methods.bits() != methods || rule.methods.empty() || rule.hosts.empty()) in.refuse();
+  for (std::uint32_t left = in.count(policy::kMaxRulePaths); left > 0; --left) {
+    if (auto got = get_exactly(in, policy::PathPattern::kMaxBytes, rule.paths); !got) return got;
+  }
+  rule.source = get_source(in);
+  return {};
+}
+
+Result<policy::AllowRule> get_allow(Reader& in) {
+  policy::AllowRule rule;
+  if (auto got = get_scope(in, rule); !got) return fail(std::move(got));
+  rule.max_body = in.u64();
+  rule.tls = in.enumerator(policy::TlsMode::Splice);
+  rule.websocket = in.flag();
+  rule.encoded_slash = in.flag();
+  return rule;
+}
+
+Result<policy::DenyRule> get_deny(Reader& in) {
+  policy::DenyRule rule;
+  if (auto got = get_scope(in, rule); !got) return fail(std::move(got));
+  return rule;
+}
+
+Result<policy::TcpRule> get_tcp(Reader& in) {
+  const std::string text = in.string(policy::HostName::kMaxBytes);
+  auto host = policy::HostName::parse(text);
+  if (!host || host->str() != text) return fail(Reason::Internal, "grant: a rule names no host");
+  const std::uint16_t port = in.u16();
+  if (port == 0) in.refuse();
+  return policy::TcpRule{*std::move(host), port, get_source(in)};
+}
+
+template <typename Rule, typename Get>
+Status get_list(Reader& in, policy::RuleList<Rule>& into, Get get) {
+  for (std::uint32_t left = in.count(kMaxGrantRules); left > 0; --left) {
+    auto rule = get(in);
+    if (!rule) return fail(std::move(rule));
+    if (!in.ok()) return fail(Reason::Internal, "grant: cut or malformed rule");
+    into.push_back(*std::move(rule));
+  }
+  return {};
+}
+
+template <typename Rule>
+void put_list(Writer& out, const policy::RuleList<Rule>& rules) {
+  out.u32(static_cast<std::uint32_t>(rules.size()));
+  for (const Rule& rule : rules) put(out, rule);
 }
 
 Status get_hosts(Reader& in, policy::Grant& grant) {
@@ -92,9 +204,7 @@ Result<policy::GitRule> get_rule(Reader& in, const policy::Grant& grant) {
   const std::string text = in.string(kMaxPatternBytes);
   const auto access = in.enumerator(policy::Access::Push);
   std::string credential = in.string(kMaxCredentialBytes);
-  std::string file = in.string(kMaxSourceFileBytes);
-  const std::uint32_t line = in.u32();
-  if (line > kMaxSourceLine) in.refuse();
+  policy::RuleSource source = get_source(in);
   if (!in.ok()) return fail(Reason::Internal, "grant: cut or malformed rule");
 
   const auto host = policy::host_of_repo(text);
@@ -103,8 +213,7 @@ Result<policy::GitRule> get_rule(Reader& in, const policy::Grant& grant) {
   if (entry == nullptr) return fail(Reason::Internal, "grant: a rule's host has no entry");
   auto pattern = policy::RepoPattern::parse(text, entry->kind);
   if (!pattern || pattern->str() != text) return fail(Reason::Internal, "grant: a rule is no pattern");
-  return policy::GitRule{
-      std::move(*pattern), access, std::move(credential), {std::move(file), static_cast<int>(line)}};
+  return policy::GitRule{std::move(*pattern), access, std::move(credential), std::move(source)};
 }
 
 }  // namespace
@@ -118,8 +227,10 @@ std::string encode_grant(const policy::Grant& grant) {
     out.string(name.str());
     put(out, host);
   }
-  out.u32(static_cast<std::uint32_t>(grant.git.size()));
-  for (const policy::GitRule& rule : grant.git) put(out, rule);
+  put_list(out, grant.git);
+  put_list(out, grant.allow);
+  put_list(out, grant.deny);
+  put_list(out, grant.tcp);
   put(out, grant.timeouts);
   return out.take();
 }
@@ -130,12 +241,11 @@ Result<policy::Grant> decode_grant(std::string_view bytes) {
   if (in.u8() != kGrantVersion) return fail(Reason::Internal, "grant: unknown version");
   policy::Grant grant;
   if (auto hosts = get_hosts(in, grant); !hosts) return fail(std::move(hosts));
-  const std::uint32_t count = in.count(kMaxGrantRules);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    auto rule = get_rule(in, grant);
-    if (!rule) return fail(std::move(rule));
-    grant.git.push_back(std::move(*rule));
-  }
+  const auto get_git = [&grant](Reader& reader) { return get_rule(reader, grant); };
+  if (auto got = get_list(in, grant.git, get_git); !got) return fail(std::move(got));
+  if (auto got = get_list(in, grant.allow, get_allow); !got) return fail(std::move(got));
+  if (auto got = get_list(in, grant.deny, get_deny); !got) return fail(std::move(got));
+  if (auto got = get_list(in, grant.tcp, get_tcp); !got) return fail(std::move(got));
   grant.timeouts = get_timeouts(in);
   if (!in.finished()) return fail(Reason::Internal, "grant: cut or malformed");
   return grant;

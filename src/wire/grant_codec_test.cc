@@ -66,6 +66,45 @@ TEST(GrantCodec, ReadsBackWhatWasWritten) {
   expect_same(sample(), *decoded);
 }
 
+TEST(GrantCodec, ReadsBackRulesOfEveryKind) {
+  policy::Grant grant;
+  policy::AllowRule allow;
+  allow.hosts = {*policy::HostPattern::parse("api.ok.test"), *policy::HostPattern::parse("*.wild.test")};
+  allow.ports = {443, 8443};
+  allow.methods = {policy::Method::Post};
+  allow.paths = {*policy::PathPattern::parse("/v1/**")};
+  allow.max_body = 7;
+  allow.tls = policy::TlsMode::Splice;
+  allow.websocket = true;
+  allow.encoded_slash = true;
+  allow.source = {"sallyport.toml", 9};
+  grant.allow.push_back(allow);
+  policy::DenyRule deny;
+  deny.hosts = {*policy::HostPattern::parse("bad.wild.test")};
+  deny.source = {"sallyport.toml", 12};
+  grant.deny.push_back(deny);
+  grant.tcp.push_back({*policy::HostName::parse("db.test"), 5432, {"sallyport.toml", 15}});
+  const std::string bytes = encode_grant(grant);
+  const auto decoded = decode_grant(bytes);
+  ASSERT_TRUE(decoded) << decoded.error().detail;
+  const policy::AllowRule& read = decoded->allow.at(0);
+  EXPECT_EQ(read.hosts, allow.hosts);
+  EXPECT_EQ(read.ports, allow.ports);
+  EXPECT_EQ(read.methods, allow.methods);
+  EXPECT_EQ(read.paths, allow.paths);
+  EXPECT_EQ(read.max_body, 7U);
+  EXPECT_EQ(read.tls, policy::TlsMode::Splice);
+  EXPECT_TRUE(read.websocket);
+  EXPECT_TRUE(read.encoded_slash);
+  EXPECT_EQ(read.source, allow.source);
+  EXPECT_TRUE(decoded->deny.at(0).is_total());
+  EXPECT_EQ(decoded->tcp.at(0).port, 5432);
+  EXPECT_EQ(encode_grant(*decoded), bytes);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(decode_grant(std::string_view(bytes).substr(0, size))) << size;
+  }
+}
+
 TEST(GrantCodec, AnEmptyGrantStaysEmpty) {
   const auto decoded = decode_grant(encode_grant({}));
   ASSERT_TRUE(decoded);
@@ -98,13 +137,14 @@ struct Forged {
   std::string pattern = "github.com/acme/widget";
   std::uint8_t kind = 1;
   std::uint8_t access = 1;
-  std::uint8_t version = 1;
+  std::uint8_t version = 2;
   std::uint32_t idle_ms = 1;
 
   std::string bytes() const {
     Writer out;
     out.u8(version).u32(1).string(host).u8(kind).u8(0).u8(0).string("");
     out.u32(1).string(pattern).u8(access).string("c").string("f").u32(1);
+    out.u32(0).u32(0).u32(0);
     out.u32(1).u32(1).u32(1).u32(1).u32(idle_ms);
     return out.take();
   }
@@ -122,7 +162,7 @@ TEST(GrantCodec, ParsesEveryNameAgain) {
       {"a rule that is not canonical", {.pattern = "GITHUB.com/acme/widget"}},
       {"an unknown kind", {.kind = 5}},
       {"an unknown access", {.access = 2}},
-      {"an unknown version", {.version = 2}},
+      {"an unknown version", {.version = 1}},
       {"no time at all", {.idle_ms = 0}},
       {"more than a day", {.idle_ms = 86'400'001}},
   };
@@ -131,9 +171,9 @@ TEST(GrantCodec, ParsesEveryNameAgain) {
 
 TEST(GrantCodec, RefusesAHostTwice) {
   Writer out;
-  out.u8(1).u32(2);
+  out.u8(2).u32(2);
   for (int i = 0; i < 2; ++i) out.string("github.com").u8(1).u8(0).u8(0).string("");
-  out.u32(0);
+  for (int lists = 0; lists < 4; ++lists) out.u32(0);
   for (int i = 0; i < 5; ++i) out.u32(1);
   const auto decoded = decode_grant(out.take());
   ASSERT_FALSE(decoded);
