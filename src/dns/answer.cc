@@ -41,7 +41,7 @@ struct Judged {
   std::optional<policy::IpAddress> address;
 };
 
-Judged judge(const std::string& name, const policy::Grant& grant, const SyntheticAddresses& addresses) {
+Judged judge(const std::string& name, const policy::Grant& grant, SyntheticAddresses& addresses) {
   const auto host = policy::HostName::parse(name);
   // A name of one label, with an underscore or an odd byte is a fair question, only about no host of ours.
   if (!host) {
@@ -59,7 +59,7 @@ bool is_refused_kind(const Query& query) {
 
 }  // namespace
 
-Reply answer(std::string_view bytes, const policy::Grant& grant, const SyntheticAddresses& addresses,
+Reply answer(std::string_view bytes, const policy::Grant& grant, SyntheticAddresses& addresses,
              std::string_view request_id) {
   const auto query = parse_query(bytes);
   if (!query) {

@@ -24,7 +24,7 @@ struct Reply {
 // them: their answers would name addresses). Any other name: NXDOMAIN. ANY, zone transfers and classes but
 // IN: REFUSED, whatever the name. Both say why in an Extended DNS Error, with `request_id`, to who asks with
 // EDNS.
-Reply answer(std::string_view query, const policy::Grant& grant, const SyntheticAddresses& addresses,
+Reply answer(std::string_view query, const policy::Grant& grant, SyntheticAddresses& addresses,
              std::string_view request_id);
 
 }  // namespace sallyport::dns

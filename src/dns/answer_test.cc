@@ -35,7 +35,7 @@ policy::Grant grant_of(const std::vector<std::string>& repos) {
 
 class Dns : public ::testing::Test {
  protected:
-  Reply ask(std::string_view query) const { return answer(query, grant_, addresses_, "00ff"); }
+  Reply ask(std::string_view query) { return answer(query, grant_, addresses_, "00ff"); }
 
   policy::Grant grant_ = grant_of({"api.ok.test/acme/widget", "zed.ok.test/a/b"});
   SyntheticAddresses addresses_{grant_};
@@ -190,7 +190,8 @@ TEST_F(Dns, DenialCarriesTheExtendedErrorForEdnsClientsOnly) {
 
 TEST_F(Dns, EmptyPolicyDeniesEverything) {
   const policy::Grant empty;
-  const Reply reply = answer(make_query("api.ok.test", kTypeA), empty, SyntheticAddresses(empty), "00ff");
+  SyntheticAddresses addresses(empty);
+  const Reply reply = answer(make_query("api.ok.test", kTypeA), empty, addresses, "00ff");
   EXPECT_EQ(read_answer(reply.bytes).rcode(), kNxDomain);
   ASSERT_TRUE(reply.refused);
   EXPECT_EQ(reply.refused->reason, Reason::PolicyEmpty);
@@ -226,35 +227,71 @@ TEST_F(Dns, SendsNothingBackToAnAnswer) {
   EXPECT_EQ(reply.refused->reason, Reason::BadDnsQuery);
 }
 
-TEST(SyntheticAddresses, StandEachForOneHostBeginningBehindTheNameServer) {
-  const policy::Grant grant = grant_of({"b.test/x/y", "a.test/x/y", "c.test/x/y"});
-  const SyntheticAddresses addresses(grant);
-  const std::vector<std::pair<std::string, std::string>> expected{
-      {"a.test", "198.18.0.2"}, {"b.test", "198.18.0.3"}, {"c.test", "198.18.0.4"}};
-  for (const auto& [name, address] : expected) {
-    const auto host = *policy::HostName::parse(name);
-    ASSERT_TRUE(addresses.address_of(host)) << name;
-    EXPECT_EQ(addresses.address_of(host)->str(), address);
-    ASSERT_NE(addresses.host_at(*policy::IpAddress::parse(address)), nullptr);
-    EXPECT_EQ(addresses.host_at(*policy::IpAddress::parse(address))->str(), name);
-  }
-  EXPECT_FALSE(addresses.address_of(*policy::HostName::parse("d.test")));
-  for (const char* none :
-       {"198.18.0.0", "198.18.0.1", "198.18.0.5", "198.19.0.2", "198.20.0.2", "192.0.2.1"}) {
-    EXPECT_EQ(addresses.host_at(*policy::IpAddress::parse(none)), nullptr) << none;
-  }
+policy::HostName host(std::string_view text) {
+  return *policy::HostName::parse(text);
 }
 
-TEST(SyntheticAddresses, CountPastTheLastByte) {
-  policy::Grant grant;
-  for (int i = 0; i < 70'000; ++i) {
-    grant.hosts.emplace(*policy::HostName::parse("h" + std::to_string(1'000'000 + i) + ".test"),
-                        policy::UpstreamHost{});
+policy::IpAddress address(std::string_view text) {
+  return *policy::IpAddress::parse(text);
+}
+
+policy::Grant grant_with_wildcard() {
+  policy::Grant grant = grant_of({"b.test.test/x/y"});
+  policy::AllowRule rule;
+  rule.hosts = {*policy::HostPattern::parse("*.wild.test"), *policy::HostPattern::parse("a.ok.test"),
+                *policy::HostPattern::parse("b.test.test")};
+  grant.allow.push_back(rule);
+  grant.tcp.push_back({host("db.ok.test"), 5432, {}});
+  return grant;
+}
+
+TEST(SyntheticAddresses, StandEachForOneListedHostBeginningBehindTheNameServer) {
+  const policy::Grant grant = grant_with_wildcard();
+  for (int made_again = 0; made_again < 2; ++made_again) {
+    SyntheticAddresses addresses(grant);
+    const std::vector<std::pair<std::string, std::string>> expected{
+        {"b.test.test", "198.18.0.2"}, {"db.ok.test", "198.18.0.3"}, {"a.ok.test", "198.18.0.4"}};
+    for (const auto& [name, text] : expected) {
+      EXPECT_EQ(addresses.address_of(host(name)).str(), text);
+      ASSERT_NE(addresses.host_at(address(text)), nullptr);
+      EXPECT_EQ(addresses.host_at(address(text))->str(), name);
+    }
+    for (const char* none :
+         {"198.18.0.0", "198.18.0.1", "198.18.0.5", "198.19.0.0", "198.20.0.2", "192.0.2.1"}) {
+      EXPECT_EQ(addresses.host_at(address(none)), nullptr) << none;
+    }
   }
-  const SyntheticAddresses addresses(grant);
-  const auto last = *policy::HostName::parse("h1069999.test");
-  EXPECT_EQ(addresses.address_of(last)->str(), "198.19.17.113");
-  EXPECT_EQ(*addresses.host_at(*addresses.address_of(last)), last);
+  EXPECT_EQ(SyntheticAddresses::own().str(), "198.18.0.1");
+}
+
+TEST(SyntheticAddresses, LendsOneToEachNameBelowAWildcardAndTakesTheOldestBack) {
+  const policy::Grant grant = grant_with_wildcard();
+  SyntheticAddresses addresses(grant);
+  const auto name = [](std::size_t i) { return host("n" + std::to_string(i) + ".wild.test"); };
+  EXPECT_EQ(addresses.address_of(name(0)).str(), "198.19.0.0");
+  EXPECT_EQ(addresses.address_of(name(1)).str(), "198.19.0.1");
+  for (std::size_t i = 2; i < kMaxWildcardAddresses; ++i) addresses.address_of(name(i));
+  EXPECT_EQ(addresses.address_of(name(0)).str(), "198.19.0.0");  // asked for again: the newest
+  EXPECT_EQ(addresses.address_of(name(kMaxWildcardAddresses)).str(), "198.19.0.1");
+  EXPECT_EQ(*addresses.host_at(address("198.19.0.1")), name(kMaxWildcardAddresses));
+  EXPECT_EQ(*addresses.host_at(address("198.19.0.0")), name(0));
+  for (std::size_t i = 0; i < 100'000; ++i) addresses.address_of(name(i));
+  EXPECT_EQ(addresses.wildcard_names(), kMaxWildcardAddresses);
+  EXPECT_EQ(*addresses.host_at(addresses.address_of(name(99'999))), name(99'999));
+}
+
+TEST(SyntheticAddresses, HasRoomForMoreListedNamesThanItsHalfOfTheRange) {
+  policy::Grant grant;
+  policy::AllowRule rule;
+  for (std::size_t i = 0; i < kMaxListedAddresses + 10; ++i) {
+    rule.hosts.push_back(*policy::HostPattern::parse("h" + std::to_string(i) + ".test"));
+  }
+  grant.allow.push_back(rule);
+  SyntheticAddresses addresses(grant);
+  const auto last_listed = host("h" + std::to_string(kMaxListedAddresses - 1) + ".test");
+  EXPECT_EQ(addresses.address_of(last_listed).str(), "198.18.253.233");
+  EXPECT_EQ(*addresses.host_at(address("198.18.253.233")), last_listed);
+  EXPECT_EQ(addresses.address_of(host("h65009.test")).str(), "198.19.0.0");
 }
 
 TEST(SyntheticAddresses, KnowTheirRange) {

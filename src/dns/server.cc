@@ -106,7 +106,7 @@ std::string framed(std::string_view message) {
 
 }  // namespace
 
-Server::Server(net::Worker& worker, const policy::Grant& grant, const SyntheticAddresses& addresses,
+Server::Server(net::Worker& worker, const policy::Grant& grant, SyntheticAddresses& addresses,
                audit::Recorder& recorder)
     : worker_(worker), grant_(grant), addresses_(addresses), recorder_(recorder) {}
 

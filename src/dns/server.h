@@ -25,7 +25,7 @@ inline constexpr std::chrono::seconds kTcpIdle{10};
 class Server {
  public:
   // All are borrowed and outlive this.
-  Server(net::Worker& worker, const policy::Grant& grant, const SyntheticAddresses& addresses,
+  Server(net::Worker& worker, const policy::Grant& grant, SyntheticAddresses& addresses,
          audit::Recorder& recorder);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -43,7 +43,7 @@ class Server {
 
   net::Worker& worker_;
   const policy::Grant& grant_;
-  const SyntheticAddresses& addresses_;
+  SyntheticAddresses& addresses_;
   audit::Recorder& recorder_;
   TokenBucket rate_{kMaxQueriesPerSecond, kMaxQueriesBurst};
 };

@@ -1,39 +1,21 @@
 #include "dns/synthetic.h"
 
-#include <stdexcept>
-
 namespace sallyport::dns {
 namespace {
 
 constexpr std::uint8_t kRange[2] = {198, 18};
-// 198.18.0.0 is the range itself and 198.18.0.1 the sandbox's own address and name server.
-constexpr std::uint32_t kFirstOffset = 2;
+constexpr std::uint32_t kOwnOffset = 1;
+// 198.18.0.0 is the range itself.
+constexpr std::uint32_t kFirstListed = 2;
+constexpr std::uint32_t kFirstLent = 0x10000;  // 198.19.0.0
+static_assert(kFirstListed + kMaxListedAddresses <= kFirstLent);
 
 std::uint32_t offset_in_range(const policy::IpAddress& address) {
   return (static_cast<std::uint32_t>(address.bytes[1]) - kRange[1]) << 16U |
          static_cast<std::uint32_t>(address.bytes[2]) << 8U | address.bytes[3];
 }
 
-}  // namespace
-
-SyntheticAddresses::SyntheticAddresses(const policy::Grant& grant) {
-  if (grant.hosts.size() > kMaxSyntheticAddresses) throw std::length_error("a grant names too many hosts");
-  hosts_.reserve(grant.hosts.size());
-  for (const auto& [host, upstream] : grant.hosts) {
-    offset_of_.emplace(host, static_cast<std::uint32_t>(hosts_.size()));
-    hosts_.push_back(host);
-  }
-}
-
-bool SyntheticAddresses::in_range(const policy::IpAddress& address) {
-  return address.family == policy::Family::V4 && address.bytes[0] == kRange[0] &&
-         (address.bytes[1] & 0xFEU) == kRange[1];
-}
-
-std::optional<policy::IpAddress> SyntheticAddresses::address_of(const policy::HostName& host) const {
-  const auto found = offset_of_.find(host);
-  if (found == offset_of_.end()) return std::nullopt;
-  const std::uint32_t offset = found->second + kFirstOffset;
+policy::IpAddress address_at(std::uint32_t offset) {
   policy::IpAddress address;
   address.bytes[0] = kRange[0];
   address.bytes[1] = static_cast<std::uint8_t>(kRange[1] + (offset >> 16U));
@@ -42,11 +24,61 @@ std::optional<policy::IpAddress> SyntheticAddresses::address_of(const policy::Ho
   return address;
 }
 
+}  // namespace
+
+SyntheticAddresses::SyntheticAddresses(const policy::Grant& grant) {
+  for (const policy::GitRule& rule : grant.git) list(rule.repo.host());
+  for (const policy::TcpRule& rule : grant.tcp) list(rule.host);
+  for (const policy::AllowRule& rule : grant.allow) {
+    for (const policy::HostPattern& pattern : rule.hosts) {
+      if (!pattern.is_wildcard()) list(pattern.base());
+    }
+  }
+}
+
+void SyntheticAddresses::list(const policy::HostName& host) {
+  if (listed_.size() == kMaxListedAddresses) return;
+  const auto offset = static_cast<std::uint32_t>(listed_.size()) + kFirstListed;
+  if (listed_offset_.try_emplace(host, offset).second) listed_.push_back(host);
+}
+
+bool SyntheticAddresses::in_range(const policy::IpAddress& address) {
+  return address.family == policy::Family::V4 && address.bytes[0] == kRange[0] &&
+         (address.bytes[1] & 0xFEU) == kRange[1];
+}
+
+policy::IpAddress SyntheticAddresses::own() {
+  return address_at(kOwnOffset);
+}
+
+policy::IpAddress SyntheticAddresses::address_of(const policy::HostName& host) {
+  const auto listed = listed_offset_.find(host);
+  return address_at(listed != listed_offset_.end() ? listed->second : lend(host));
+}
+
+std::uint32_t SyntheticAddresses::lend(const policy::HostName& host) {
+  if (const auto known = lent_to_.find(host); known != lent_to_.end()) {
+    recent_.splice(recent_.begin(), recent_, known->second);
+    return known->second->offset;
+  }
+  auto offset = kFirstLent + static_cast<std::uint32_t>(recent_.size());
+  if (recent_.size() == kMaxWildcardAddresses) {
+    offset = recent_.back().offset;
+    lent_to_.erase(recent_.back().host);
+    recent_.pop_back();
+  }
+  recent_.push_front({host, offset});
+  lent_to_.emplace(host, recent_.begin());
+  lent_at_[offset] = recent_.begin();
+  return offset;
+}
+
 const policy::HostName* SyntheticAddresses::host_at(const policy::IpAddress& address) const {
   if (!in_range(address)) return nullptr;
   const std::uint32_t offset = offset_in_range(address);
-  if (offset < kFirstOffset || offset - kFirstOffset >= hosts_.size()) return nullptr;
-  return &hosts_[offset - kFirstOffset];
+  if (const auto lent = lent_at_.find(offset); lent != lent_at_.end()) return &lent->second->host;
+  if (offset < kFirstListed || offset - kFirstListed >= listed_.size()) return nullptr;
+  return &listed_[offset - kFirstListed];
 }
 
 }  // namespace sallyport::dns

@@ -2,12 +2,15 @@
 // RFC 2544 sets apart for benchmarks: nothing real lives there, and each connection that arrives at one of
 // them was meant for exactly one name.
 //
-// They follow from the Grant alone (its hosts in order), so that a restarted gate gives out the same ones and
-// what a client remembers stays true. There is no allocation at run time, so nothing that a sandbox asks can
-// make the table grow.
+// Names that rules list follow from the Grant alone, so that a restarted gate gives out the same addresses
+// and what a client remembers stays true. Names below a wildcard get theirs when they are asked for, from the
+// second half of the range; a sandbox chooses how many, so there are few, and the one that was asked for
+// longest ago makes room.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <optional>
 #include <vector>
@@ -17,8 +20,10 @@
 
 namespace sallyport::dns {
 
-// Hosts that one Grant may name: far more than its rules (10,000), far fewer than the range's addresses.
-inline constexpr std::size_t kMaxSyntheticAddresses = 100'000;
+// Names that rules list, as far as the range's first half goes; those behind are treated like a wildcard's.
+inline constexpr std::size_t kMaxListedAddresses = 65'000;
+// Names below wildcards at once.
+inline constexpr std::size_t kMaxWildcardAddresses = 4'096;
 
 class SyntheticAddresses {
  public:
@@ -26,14 +31,29 @@ class SyntheticAddresses {
 
   // Any address of the range, given out or not.
   static bool in_range(const policy::IpAddress& address);
-  // nullopt for a host that the Grant does not name.
-  std::optional<policy::IpAddress> address_of(const policy::HostName& host) const;
+  // The gateway's own address inside a sandbox: its name server and its proxy.
+  static policy::IpAddress own();
+
+  // The address of a name that is allowed, one that it keeps as long as it can.
+  policy::IpAddress address_of(const policy::HostName& host);
   // The host that this address stands for, or nullptr.
   const policy::HostName* host_at(const policy::IpAddress& address) const;
 
+  std::size_t wildcard_names() const { return recent_.size(); }
+
  private:
-  std::vector<policy::HostName> hosts_;  // by offset
-  std::map<policy::HostName, std::uint32_t> offset_of_;
+  struct Lent {
+    policy::HostName host;
+    std::uint32_t offset;
+  };
+  std::uint32_t lend(const policy::HostName& host);
+  void list(const policy::HostName& host);
+
+  std::vector<policy::HostName> listed_;  // by offset
+  std::map<policy::HostName, std::uint32_t> listed_offset_;
+  std::list<Lent> recent_;  // asked for most recently first
+  std::map<policy::HostName, std::list<Lent>::iterator> lent_to_;
+  std::map<std::uint32_t, std::list<Lent>::iterator> lent_at_;
 };
 
 }  // namespace sallyport::dns

@@ -30,7 +30,7 @@ inline constexpr std::chrono::seconds kProbeLimit{5};
 struct Session {
   net::Worker& worker;
   const git::Context& git;
-  const dns::SyntheticAddresses& addresses;
+  dns::SyntheticAddresses& addresses;
   dns::Server& dns;
   egress::Interceptor& interceptor;
 };

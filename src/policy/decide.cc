@@ -100,13 +100,20 @@ std::optional<RuleRef> allow_rule(const Grant& grant, const HostName& host, std:
   return std::nullopt;
 }
 
+Decision judge_connection(const Grant& grant, const HostName& host, std::uint16_t port);
+
+// Why HTTP in the clear is refused at a named host: most often it would be allowed under TLS.
+Reason reason_in_clear(const Grant& grant, const HostName& host) {
+  return judge_connection(grant, host, kHttpsPort).allowed() ? Reason::PlainHttp : Reason::PortNotAllowed;
+}
+
 Decision judge_connection(const Grant& grant, const HostName& host, std::uint16_t port) {
   if (const Reason reason = judge_host(grant, host); reason != Reason::None) return deny(reason);
   if (const auto denied = total_deny(grant, host, port)) return deny(Reason::DeniedByRule, denied);
   if (const auto tcp = tcp_rule(grant, host, port)) return allow(tcp, Carriage::Raw);
   if (port == kHttpsPort && grant.git.names(host)) return allow();
   const auto rule = allow_rule(grant, host, port);
-  if (!rule) return deny(Reason::PortNotAllowed);
+  if (!rule) return deny(port == kHttpPort ? reason_in_clear(grant, host) : Reason::PortNotAllowed);
   if (port == kHttpPort) return allow(std::nullopt, Carriage::PlainHttp);
   if (grant.allow[rule->index].tls == TlsMode::Inspect) return allow();
   const auto partly = denying_rule(grant, host, port, [](const DenyRule& /*rule*/) { return true; });
@@ -216,6 +223,9 @@ struct Judge {
     if (denied) return deny(Reason::DeniedByRule, denied);
     if (asked.scheme == Scheme::Http && asked.port != kHttpPort) return deny(Reason::PlainHttp);
     if (asked.scheme == Scheme::Https && asked.port == kHttpPort) return deny(Reason::PortNotAllowed);
+    if (asked.scheme == Scheme::Http && !allow_rule(grant, asked.host, kHttpPort)) {
+      return deny(reason_in_clear(grant, asked.host));
+    }
     if (!grant.allow.names(asked.host)) {
       const bool git_alone = grant.git.names(asked.host) && asked.port == kHttpsPort;
       return deny(git_alone ? Reason::NotGit : Reason::PortNotAllowed);

@@ -80,7 +80,8 @@ struct Decision {
 const RuleSource& source_of(const Grant& grant, RuleRef rule);
 
 // Reasons, asked in this order: PolicyEmpty, HostNotAllowed, DeniedByRule (a [[deny]]), PortNotAllowed; then
-// of git RepoNotGranted, PushNotGranted; of HTTP PlainHttp (in the clear at another port than 80), NotGit (no
+// of git RepoNotGranted, PushNotGranted; of HTTP PlainHttp (in the clear, where only TLS would be allowed),
+// NotGit (no
 // [[allow]] names the host), PathNotAllowed, MethodNotGranted.
 //
 // Git: of the rules that match a repository the most specific one decides: fewest wildcards, then the

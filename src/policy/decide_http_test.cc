@@ -70,7 +70,7 @@ TEST(DecideConnect, SaysWhoReadsTheConnection) {
   const Grant grant = sample();
   for (const Case& c : std::vector<Case>{
            {"api.ok.test", 443, "none"},
-           {"api.ok.test", 80, "port_not_allowed"},
+           {"api.ok.test", 80, "plain_http"},
            {"api.ok.test", 8443, "port_not_allowed"},
            {"ok.test", 443, "host_not_allowed"},
            {"a.wild.test", 443, "none"},
@@ -140,7 +140,7 @@ TEST(DecideHttp, AsksHostDenyPortPathAndMethod) {
            {request("api.ok.test", "/v1/admin/x"), "denied_by_rule"},
            {request("api.ok.test", "/v1/ADMIN"), "denied_by_rule"},
            {request("api.ok.test", "/v1/%61dmin/x"), "denied_by_rule"},
-           {request("api.ok.test", "/v1/models", Method::Get, 80), "port_not_allowed"},
+           {request("api.ok.test", "/v1/models", Method::Get, 80), "plain_http"},
            {request("api.ok.test", "/v1/models", Method::Get, 8443), "port_not_allowed"},
            {request("evil.test", "/v1/models"), "host_not_allowed"},
            {request("bad.wild.test", "/"), "denied_by_rule"},

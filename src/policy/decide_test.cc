@@ -61,7 +61,7 @@ TEST(Decide, AsksHostPortRepositoryAndServiceInThisOrder) {
            {ResolveName{host("github.com.evil.test")}, "host_not_allowed"},
            {Connect{host("github.com"), kHttpsPort}, "none"},
            {Connect{host("github.com"), 22}, "port_not_allowed"},
-           {Connect{host("github.com"), 80}, "port_not_allowed"},
+           {Connect{host("github.com"), 80}, "plain_http"},
            {Connect{host("evil.test"), 22}, "host_not_allowed"},
            {git("github.com/acme/widget", kFetch), "none"},
            {git("github.com/Acme/Widget.git", kFetch), "none"},
