@@ -79,6 +79,13 @@ void Readiness::close() noexcept {
   descriptor_.close(ignored);  // whoever waits comes back with an error
 }
 
+Fd Readiness::release() {
+  if (closed_) return {};
+  closed_ = true;
+  no_limit();
+  return Fd(descriptor_.release());
+}
+
 void Readiness::expire() {
   timed_out_ = true;
   boost::system::error_code ignored;

@@ -38,6 +38,8 @@ class Readiness {
   void limit_total(Clock::duration limit);
   void no_limit();
   void close() noexcept;
+  // The socket, when nobody waits; it is closed here afterwards. None when it was closed before.
+  Fd release();
 
   // The peer's way of having gone, and of having been too slow.
   std::unexpected<Error> gone(std::string detail) const;

@@ -75,6 +75,7 @@ class SocketStream final : public Stream {
   }
 
   void close() noexcept override { socket_.close(); }
+  Fd release() override { return socket_.release(); }
 
   bool quiet() override {
     if (write_failed_ || !socket_.usable()) return false;

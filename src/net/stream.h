@@ -36,6 +36,9 @@ class Stream {
   virtual Task<Status> shutdown_write() = 0;
   // At once, and without ceremony; whoever waits on the stream gets an error. Idempotent.
   virtual void close() noexcept = 0;
+  // The socket of a stream that is nothing more (no TLS), for other uses; the stream is closed then. Nobody
+  // waits on it.
+  virtual Fd release() { return {}; }
   // True when the connection is open and nothing waits to be read: an idle one may be used again. Never
   // waits.
   virtual bool quiet() { return false; }

@@ -231,5 +231,18 @@ TEST(Stream, QuietMeansOpenAndNothingToRead) {
   EXPECT_FALSE(pair.stream->quiet());
 }
 
+TEST(SocketStream, GivesItsSocketAwayOnce) {
+  Worker worker;
+  Pair pair(worker);
+  const Fd socket = pair.stream->release();
+  ASSERT_TRUE(socket);
+  EXPECT_FALSE(pair.stream->release());
+  EXPECT_FALSE(test::run(worker, pair.stream->write_all("x")));
+  pair.stream.reset();
+  ASSERT_EQ(::send(socket.get(), "x", 1, MSG_NOSIGNAL), 1);
+  char byte = 0;
+  EXPECT_EQ(::recv(pair.other.get(), &byte, 1, 0), 1);
+}
+
 }  // namespace
 }  // namespace sallyport::net
