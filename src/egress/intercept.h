@@ -1,8 +1,6 @@
 // Ends a sandbox's TLS under the session's own authority, for the names that may be opened and for no other.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <expected>
 #include <functional>
 #include <memory>
@@ -10,6 +8,8 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "egress/client_hello.h"
+#include "egress/hello_peek.h"
 #include "egress/leaf_cache.h"
 #include "net/stream.h"
 #include "net/task.h"
@@ -18,17 +18,9 @@
 
 namespace sallyport::egress {
 
-inline constexpr std::chrono::seconds kHandshakeLimit{10};
-// Of a ClientHello, whatever the records that it comes in. Post-quantum key shares are 1-2 KiB.
-inline constexpr std::size_t kMaxClientHelloBytes = std::size_t{16} * 1024;
-
 struct Intercepted {
   std::unique_ptr<net::Stream> stream;
   policy::HostName host;  // from the SNI: judged, and what is to be dialled
-};
-struct HandshakeRefusal {
-  Error error;
-  std::string host;  // "" when no name was read
 };
 
 class Interceptor {
@@ -47,12 +39,19 @@ class Interceptor {
   // IpLiteral, BadRequest (a malformed name, or a client that speaks no HTTP/1.1), TooLarge, NotTls,
   // ClientTimeout, ClientClosed.
   net::Task<std::expected<Intercepted, HandshakeRefusal>> accept(Fd socket, Judge judge);
+  // The same where the ClientHello was looked at before. The judge is asked all the same: a second one may
+  // come.
+  net::Task<std::expected<Intercepted, HandshakeRefusal>> accept(PeekedHello peeked, Judge judge);
 
  private:
   struct Handshake;
   struct Callbacks;
 
   Interceptor(net::Worker& worker, net::KeyPair ca);
+
+  net::Task<std::expected<Intercepted, HandshakeRefusal>> shake_hands(Fd socket, std::string already_read,
+                                                                      net::Clock::duration limit,
+                                                                      Judge judge);
 
   net::Worker& worker_;
   LeafCache leaves_;

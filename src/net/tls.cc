@@ -38,6 +38,7 @@ using SslHandle = std::unique_ptr<SSL, SslFree>;
 struct BioFree {
   void operator()(BIO* bio) const { BIO_free(bio); }
 };
+using BioHandle = std::unique_ptr<BIO, BioFree>;
 
 class TlsStream final : public Stream {
  public:
@@ -61,6 +62,19 @@ class TlsStream final : public Stream {
     // A session that does not fit is a full handshake.
     if (SSL_set_session(ssl_.get(), session) != 1) ERR_clear_error();
     SSL_SESSION_free(session);
+  }
+
+  // Before anything is read from the socket. OpenSSL copies the bytes.
+  Status read_first(std::string_view bytes) {
+    if (bytes.empty()) return {};
+    BioHandle memory(BIO_new(BIO_s_mem()));
+    std::size_t written = 0;
+    if (!memory || BIO_write_ex(memory.get(), bytes.data(), bytes.size(), &written) != 1) {
+      return fail(Reason::Internal, "BIO_write_ex: " + take_openssl_errors());
+    }
+    SSL_set0_rbio(ssl_.get(), memory.release());
+    reads_memory_ = true;
+    return {};
   }
 
   // Called by OpenSSL, in the middle of its work.
@@ -181,9 +195,19 @@ class TlsStream final : public Stream {
   // Waits for what OpenSSL asks for; everything else is the connection's end. Empties the error queue before
   // it waits: the queue is the thread's, and other connections run meanwhile.
   Task<Status> wait_for(int error, int system_error) {
+    if (error == SSL_ERROR_WANT_READ && reads_memory_) return read_socket();
     if (error == SSL_ERROR_WANT_READ) return socket_.wait(Readiness::For::Reading);
     if (error == SSL_ERROR_WANT_WRITE) return socket_.wait(Readiness::For::Writing);
     return failed(error, system_error);
+  }
+
+  // The bytes of read_first() are used up, which no handshake ends without: it needs the client's answer.
+  Task<Status> read_socket() {
+    reads_memory_ = false;
+    BIO* socket = SSL_get_wbio(ssl_.get());
+    BIO_up_ref(socket);
+    SSL_set0_rbio(ssl_.get(), socket);
+    co_return Status();
   }
 
   Task<Status> wait_to_write(int error, int system_error) {
@@ -214,6 +238,7 @@ class TlsStream final : public Stream {
   Readiness socket_;
   SslHandle ssl_;
   bool write_failed_ = false;
+  bool reads_memory_ = false;
   std::shared_ptr<TlsSessions> sessions_;
   int messages_ = 0;  // of the handshake protocol, since data came
 };
@@ -266,7 +291,7 @@ Status check_protocol(SSL& ssl) {
 }
 
 Status trust_pem(SSL_CTX& context, std::string_view pem) {
-  const std::unique_ptr<BIO, BioFree> bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  const BioHandle bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   if (!bio) return fail(Reason::Internal, "BIO_new_mem_buf");
   X509_STORE* store = SSL_CTX_get_cert_store(&context);
   int certificates = 0;
@@ -374,10 +399,11 @@ Task<Result<std::unique_ptr<Stream>>> connect_tls(Worker& worker, SSL_CTX& conte
 }
 
 Task<Result<AcceptedTls>> accept_tls(Worker& worker, SSL_CTX& context, void* callback_argument, Fd socket,
-                                     Clock::duration limit) {
+                                     Clock::duration limit, std::string already_read) {
   auto stream = make_tls_stream(worker, context, std::move(socket), Peer::Client);
   if (!stream) co_return fail(std::move(stream));
   TlsStream& tls = **stream;
+  if (auto status = tls.read_first(already_read); !status) co_return fail(std::move(status));
   SSL_set_app_data(tls.ssl(), callback_argument);
   tls.limit_total(limit);
   if (auto status = co_await tls.handshake(SSL_accept, Reason::NotTls); !status) {
