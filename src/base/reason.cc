@@ -50,6 +50,7 @@ constexpr std::array kTable{
     Row{DohRefused,
         {"doh", Client, 403,
          "DNS over HTTPS is not allowed; names are resolved by the sandbox's own name server."}},
+    Row{EchRefused, {"ech", Client, 403, "The host's name is encrypted (ECH), so it cannot be judged."}},
     Row{NotGit, {"not_git", Client, 403, "Only git is allowed at this host."}},
     Row{MethodNotAllowed, {"method_not_allowed", Client, 405, "The method does not fit this path."}},
     Row{BadContentType, {"bad_content_type", Client, 415, "The content type is not git's for this path."}},

@@ -40,6 +40,7 @@ enum class Reason : std::uint8_t {
   PathNotAllowed,
   MethodNotGranted,
   DohRefused,
+  EchRefused,
   NotGit,
   MethodNotAllowed,
   BadContentType,

@@ -9,13 +9,12 @@
 #include "gate/requests.h"
 #include "http/connection.h"
 #include "http/reply.h"
-#include "policy/decide.h"
+#include "os/reset.h"
 
 namespace sallyport::gate {
 namespace {
 
 constexpr std::uint16_t kDnsPort = 53;
-constexpr std::uint16_t kHttpPort = 80;
 
 policy::IpAddress address_of(const os::Endpoint& endpoint) {
   return {endpoint.family == AF_INET6 ? policy::Family::V6 : policy::Family::V4, endpoint.address};
@@ -44,13 +43,6 @@ audit::Event event_of(Refused refused) {
   return event;
 }
 
-// Closing then resets the connection: a client that is refused shall not wait, nor take it for an orderly
-// end.
-void reset_on_close(const Fd& connection) {
-  const linger at_once{.l_onoff = 1, .l_linger = 0};
-  static_cast<void>(::setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
-}
-
 // Whose start is cut short asks for nothing: pre-flight itself may die in the middle of its line.
 Error not_the_probe(const std::string& line, const Probe& probe) {
   if (probe.probe_line.starts_with(line))
@@ -77,35 +69,45 @@ net::Task<> Front::serve(Fd connection, std::optional<os::Endpoint> destination)
     co_await refuse(std::move(connection), "", {Reason::DoorAddressed, ""});
   } else if (probe_) {
     co_await serve_probe(std::move(connection), *destination);
-  } else if (destination->port == policy::kHttpsPort) {
-    co_await serve_tls(std::move(connection), *destination);
-  } else if (destination->port == kHttpPort) {
-    co_await serve_plain_http(std::move(connection), *destination);
   } else if (destination->port == kDnsPort) {
     co_await session_.dns.serve_tcp(
         net::make_socket_stream(session_.worker, std::move(connection), net::Peer::Client));
+  } else if (const auto* host = session_.addresses.host_at(address_of(*destination)); host != nullptr) {
+    co_await serve_name(std::move(connection), *destination, *host);
+  } else if (destination->port == policy::kHttpsPort) {
+    co_await serve_tls(std::move(connection), *destination);
+  } else if (destination->port == policy::kHttpPort) {
+    co_await serve_plain_http(std::move(connection), *destination);
   } else {
-    co_await refuse_port(std::move(connection), *destination);
+    co_await refuse_address(std::move(connection), *destination, "", Reason::IpLiteral);
+  }
+}
+
+// Where TLS or HTTP can say why, refusals are left to them.
+net::Task<> Front::serve_name(Fd connection, os::Endpoint destination, policy::HostName host) {
+  const auto decision = policy::decide(session_.git.grant, policy::Connect{host, destination.port});
+  if (decision.allowed() && decision.carriage == policy::Carriage::Raw) {
+    co_await carry(std::move(connection), destination, std::move(host), "");
+  } else if (destination.port == policy::kHttpPort) {
+    co_await serve_plain_http(std::move(connection), destination);
+  } else if (decision.allowed() || destination.port == policy::kHttpsPort) {
+    co_await serve_tls(std::move(connection), destination);
+  } else {
+    co_await refuse_address(std::move(connection), destination, host.str(), decision.reason);
   }
 }
 
 net::Task<> Front::refuse(Fd connection, std::string destination, Error error) {
-  reset_on_close(connection);
+  os::reset_on_close(connection);
   // Refused it is whether or not the line could be written.
   static_cast<void>(co_await session_.git.recorder.record(
       event_of({audit::Entry::Tcp, "", std::move(destination), "", 0, std::move(error)})));
 }
 
-net::Task<> Front::refuse_port(Fd connection, os::Endpoint destination) {
-  reset_on_close(connection);
-  const policy::HostName* host = session_.addresses.host_at(address_of(destination));
-  const Reason reason = host != nullptr ? Reason::PortNotAllowed : Reason::IpLiteral;
-  static_cast<void>(co_await session_.git.recorder.record(event_of({audit::Entry::Tcp,
-                                                                    "",
-                                                                    destination.text(),
-                                                                    host != nullptr ? host->str() : "",
-                                                                    destination.port,
-                                                                    {reason, ""}})));
+net::Task<> Front::refuse_address(Fd connection, os::Endpoint destination, std::string host, Reason reason) {
+  os::reset_on_close(connection);
+  static_cast<void>(co_await session_.git.recorder.record(event_of(
+      {audit::Entry::Tcp, "", destination.text(), std::move(host), destination.port, {reason, ""}})));
 }
 
 net::Task<> Front::serve_probe(Fd connection, os::Endpoint destination) {
@@ -123,35 +125,79 @@ net::Task<> Front::serve_probe(Fd connection, os::Endpoint destination) {
 
 // A client that asked us for an address must name the host that it stands for. Any other address says
 // nothing: the name is what is dialled.
-Status Front::judge(const policy::HostName& host, const os::Endpoint& destination) const {
+Result<policy::Carriage> Front::judge(const policy::HostName& host, const os::Endpoint& destination) const {
   const auto decision = policy::decide(session_.git.grant, policy::Connect{host, destination.port});
   if (!decision.allowed()) return fail(decision.reason, "");
   const policy::IpAddress address = address_of(destination);
-  if (!dns::SyntheticAddresses::in_range(address)) return {};
   const policy::HostName* asked = session_.addresses.host_at(address);
-  if (asked != nullptr && *asked == host) return {};
+  const bool fits = !dns::SyntheticAddresses::in_range(address) || (asked != nullptr && *asked == host);
+  if (fits) return decision.carriage;
   return fail(Reason::SniMismatch,
               destination.address_text() + " stands for " + (asked != nullptr ? asked->str() : "no host"));
 }
 
 net::Task<> Front::serve_tls(Fd connection, os::Endpoint destination) {
+  auto peeked = co_await egress::peek_hello(session_.worker, std::move(connection));
+  if (!peeked) {
+    co_await refuse_handshake(destination, std::move(peeked).error());
+    co_return;
+  }
+  const policy::HostName host = peeked->hello.host;
+  auto carriage = judge(host, destination);
+  // The name that can be read is not the one that a CDN would go by.
+  if (carriage && *carriage == policy::Carriage::Splice && peeked->hello.has_ech) {
+    carriage = fail(Reason::EchRefused, "");
+  }
+  if (!carriage) {
+    egress::send_alert(peeked->socket, carriage.error().reason);
+    co_await refuse_handshake(destination, {std::move(carriage).error(), host.str()});
+  } else if (*carriage == policy::Carriage::Inspect) {
+    co_await serve_inspected(*std::move(peeked), destination);
+  } else {
+    co_await carry(std::move(peeked->socket), destination, host, std::move(peeked->bytes));
+  }
+}
+
+net::Task<> Front::refuse_handshake(os::Endpoint destination, egress::HandshakeRefusal refusal) {
+  static_cast<void>(co_await session_.git.recorder.record(
+      event_of({audit::Entry::Tls, "https", destination.text(), std::move(refusal.host), destination.port,
+                std::move(refusal.error)})));
+}
+
+net::Task<> Front::serve_inspected(egress::PeekedHello peeked, os::Endpoint destination) {
   auto tls = co_await session_.interceptor.accept(
-      std::move(connection),
-      [this, destination](const policy::HostName& host) { return judge(host, destination); });
+      std::move(peeked), [this, destination](const policy::HostName& host) -> Status {
+        auto carriage = judge(host, destination);
+        if (!carriage) return fail(std::move(carriage));
+        return {};
+      });
   if (!tls) {
-    static_cast<void>(co_await session_.git.recorder.record(
-        event_of({audit::Entry::Tls, "https", destination.text(), std::move(tls.error().host),
-                  destination.port, std::move(tls.error().error)})));
+    co_await refuse_handshake(destination, std::move(tls).error());
     co_return;
   }
   co_await serve_requests(session_.git, {audit::Entry::Tls, destination.text(), tls->host, destination.port},
                           *tls->stream);
 }
 
+// Spliced TLS, and what [[tcp]] opens.
+net::Task<> Front::carry(Fd connection, os::Endpoint destination, policy::HostName host, std::string early) {
+  const auto decision = policy::decide(session_.git.grant, policy::Connect{host, destination.port});
+  const bool raw = decision.carriage == policy::Carriage::Raw;
+  const std::string rule =
+      decision.rule ? policy::source_of(session_.git.grant, *decision.rule).str() : std::string();
+  co_await session_.tunnels.carry({.entry = raw ? audit::Entry::Tcp : audit::Entry::Tls,
+                                   .scheme = raw ? "tcp" : "https",
+                                   .destination = destination.text(),
+                                   .host = std::move(host),
+                                   .port = destination.port,
+                                   .rule = rule},
+                                  std::move(connection), std::move(early));
+}
+
 // Nothing is ever carried upstream from here; the reason only tells people what to do.
 Error Front::refusal_in_clear(const http::RequestHead& head, const os::Endpoint& destination) const {
   const policy::HostName& host = head.host.host;
-  Status judged = judge(host, {destination.family, destination.address, policy::kHttpsPort});
+  auto judged = judge(host, {destination.family, destination.address, policy::kHttpsPort});
   if (judged) return {Reason::PlainHttp, ""};
   if (judged.error().reason == Reason::SniMismatch) judged.error().reason = Reason::HostMismatch;
   return std::move(judged).error();
@@ -159,7 +205,7 @@ Error Front::refusal_in_clear(const http::RequestHead& head, const os::Endpoint&
 
 net::Task<> Front::serve_plain_http(Fd connection_fd, os::Endpoint destination) {
   auto stream = net::make_socket_stream(session_.worker, std::move(connection_fd), net::Peer::Client);
-  http::Connection connection(*stream, kHttpPort, session_.git.grant.timeouts.request_head);
+  http::Connection connection(*stream, policy::kHttpPort, session_.git.grant.timeouts.request_head);
   auto head = co_await connection.next_request();
   if (head && !*head) co_return;  // it came and went without a word
 

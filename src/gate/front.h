@@ -2,10 +2,14 @@
 // then speaks. Whatever the outcome, it leaves exactly one line in the audit log, or one for each request.
 //
 //   the gateway's own door          refused (DoorAddressed)
-//   port 443 of any address         TLS; the SNI's host is judged, and every request in it by git::serve
-//   port 80 of any address          one request is read and refused with a sentence that names https://
 //   port 53 of any address          DNS
-//   any other                       refused (PortNotAllowed at a name's address, else IpLiteral)
+//   a name's address                what the policy says of name and port: TLS that is inspected or spliced,
+//                                   HTTP in the clear, or whatever is spoken there
+//   port 443 of any other address   TLS; the SNI's host is judged
+//   port 80 of any other address    HTTP; each request's Host is judged
+//   any other                       refused (IpLiteral)
+//
+// Any address does for a name that is judged: the name is what is dialled.
 #pragma once
 
 #include <chrono>
@@ -16,11 +20,14 @@
 #include "base/fd.h"
 #include "dns/server.h"
 #include "dns/synthetic.h"
+#include "egress/hello_peek.h"
 #include "egress/intercept.h"
+#include "egress/tunnels.h"
 #include "git/gateway.h"
 #include "net/task.h"
 #include "net/worker.h"
 #include "os/endpoint.h"
+#include "policy/decide.h"
 
 namespace sallyport::gate {
 
@@ -33,6 +40,7 @@ struct Session {
   dns::SyntheticAddresses& addresses;
   dns::Server& dns;
   egress::Interceptor& interceptor;
+  egress::Tunnels& tunnels;
 };
 
 // Pre-flight asks whether what answers in the sandbox is this very gate. Both lines end in a newline.
@@ -59,11 +67,17 @@ class Front {
 
  private:
   net::Task<> serve_probe(Fd connection, os::Endpoint destination);
+  // To the address of a name.
+  net::Task<> serve_name(Fd connection, os::Endpoint destination, policy::HostName host);
   net::Task<> serve_tls(Fd connection, os::Endpoint destination);
+  net::Task<> serve_inspected(egress::PeekedHello peeked, os::Endpoint destination);
   net::Task<> serve_plain_http(Fd connection, os::Endpoint destination);
-  net::Task<> refuse_port(Fd connection, os::Endpoint destination);
+  net::Task<> carry(Fd connection, os::Endpoint destination, policy::HostName host, std::string early);
+  net::Task<> refuse_address(Fd connection, os::Endpoint destination, std::string host, Reason reason);
+  net::Task<> refuse_handshake(os::Endpoint destination, egress::HandshakeRefusal refusal);
 
-  Status judge(const policy::HostName& host, const os::Endpoint& destination) const;
+  // How to go on with a connection to `host`, whose client addressed `destination`; or why not.
+  Result<policy::Carriage> judge(const policy::HostName& host, const os::Endpoint& destination) const;
   Error refusal_in_clear(const http::RequestHead& head, const os::Endpoint& destination) const;
 
   Session session_;

@@ -9,6 +9,7 @@
 #include "dns/server.h"
 #include "dns/synthetic.h"
 #include "egress/intercept.h"
+#include "egress/tunnels.h"
 #include "gate/doors.h"
 #include "gate/front.h"
 #include "gate/packet_log.h"
@@ -66,7 +67,8 @@ struct Gate::Parts {
         git{*grant, recorder, *vault, direct},
         addresses(*grant),
         dns(worker, *grant, addresses, recorder),
-        front({worker, git, addresses, dns, *foundation.interceptor}),
+        tunnels(worker, *foundation.resolver, *grant, recorder),
+        front({worker, git, addresses, dns, *foundation.interceptor, tunnels}),
         doors(worker, front, dns, recorder) {}
 
   net::Worker& worker;
@@ -79,6 +81,7 @@ struct Gate::Parts {
   git::Context git;
   dns::SyntheticAddresses addresses;
   dns::Server dns;
+  egress::Tunnels tunnels;
   Front front;
   Doors doors;
   bool doors_open = false;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "os/reset.h"
 #include "os/unix_socket.h"
 
 namespace sallyport::net {
@@ -33,11 +34,6 @@ ssize_t peek(int socket) {
     if (got >= 0) return got;
     if (errno != EINTR) return -errno;
   }
-}
-
-void reset_on_close(int socket) {
-  const linger at_once{.l_onoff = 1, .l_linger = 0};
-  static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
 }
 
 }  // namespace
@@ -199,7 +195,7 @@ void Tunnel::end(TunnelEnding why) noexcept {
   idle_.clear();
   life_.clear();
   for (Side* side : {&client_, &upstream_}) {
-    reset_on_close(side->socket.fd());  // of none when it is closed already
+    os::reset_on_close(side->socket.fd());  // of none when it is closed already
     side->socket.close();
   }
 }

@@ -47,7 +47,9 @@ struct Grant {
   Timeouts timeouts;
 
   bool empty() const { return git.empty() && allow.empty() && tcp.empty(); }
-  // The host's entry, or nullptr when no rule names it.
+  // How to reach a host, whether it has an entry or not.
+  const UpstreamHost& upstream(const HostName& host) const;
+  // The host's entry, or nullptr.
   const UpstreamHost* find_host(const HostName& host) const;
   HostKind kind_of(const HostName& host) const;
 };

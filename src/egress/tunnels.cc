@@ -1,0 +1,99 @@
+#include "egress/tunnels.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "os/reset.h"
+
+namespace sallyport::egress {
+namespace {
+
+struct Told {
+  Reason reason;
+  std::string_view detail;
+};
+
+Told told(net::TunnelEnding ending) {
+  using enum net::TunnelEnding;
+  switch (ending) {
+    case Clean:
+      return {Reason::None, ""};
+    case ClientReset:
+      return {Reason::ClientClosed, "the client reset the connection"};
+    case UpstreamReset:
+      return {Reason::UpstreamClosed, "the upstream reset the connection"};
+    case Idle:
+      return {Reason::None, "nothing moved for too long"};
+    case Life:
+      return {Reason::None, "open for too long"};
+    case CapUp:
+    case CapDown:
+      return {Reason::TooLarge, "more bytes than the connection may carry"};
+    case Closed:
+      return {Reason::SessionEnded, "closed by the gateway"};
+    case NoPipe:
+      return {Reason::Overloaded, "no more pipes"};
+  }
+  return {Reason::Internal, ""};
+}
+
+audit::Event event_of(TunnelRequest request) {
+  audit::Event event;
+  event.request = audit::new_request_id();
+  event.entry = request.entry;
+  event.scheme = std::move(request.scheme);
+  event.destination = std::move(request.destination);
+  event.host = request.host.str();
+  event.port = request.port;
+  event.rule = std::move(request.rule);
+  return event;
+}
+
+}  // namespace
+
+net::Task<> Tunnels::carry(TunnelRequest request, Fd client, std::string early) {
+  const policy::HostName host = request.host;
+  audit::Event event = event_of(std::move(request));
+  std::size_t& open_to_host = open_[host];
+  if (open_to_host >= kMaxTunnelsPerHost) {
+    event.kind = audit::Kind::Refused;
+    event.reason = Reason::TooMany;
+    event.detail = std::to_string(open_to_host) + " tunnels to this host are open";
+    os::reset_on_close(client);
+    // Refused it is whether or not the line could be written.
+    static_cast<void>(co_await recorder_.record(std::move(event)));
+    co_return;
+  }
+  ++open_to_host;
+  co_await carry_recorded(std::move(event), host, std::move(client), std::move(early));
+  if (--open_[host] == 0) open_.erase(host);
+}
+
+net::Task<> Tunnels::carry_recorded(audit::Event event, policy::HostName host, Fd client, std::string early) {
+  const auto started = net::Clock::now();
+  event.kind = audit::Kind::Begin;
+  if (!co_await recorder_.record(event)) {
+    os::reset_on_close(client);
+    co_return;
+  }
+  event.kind = audit::Kind::End;
+  auto dialled = co_await net::dial(worker_, resolver_, host, event.port, grant_.upstream(host),
+                                    grant_.timeouts.connect);
+  if (!dialled) {
+    os::reset_on_close(client);
+    event.reason = dialled.error().reason;
+    event.detail = std::move(dialled).error().detail;
+  } else {
+    net::Tunnel tunnel(worker_, pipes_, std::move(client), std::move(dialled->socket), {});
+    const net::TunnelEnd end = co_await tunnel.run({.to_upstream = std::move(early), .to_client = ""});
+    event.reason = told(end.why).reason;
+    event.detail = told(end.why).detail;
+    event.bytes_in = end.bytes_up;
+    event.bytes_out = end.bytes_down;
+  }
+  event.duration = std::chrono::duration_cast<std::chrono::microseconds>(net::Clock::now() - started);
+  recorder_.note(std::move(event));
+}
+
+}  // namespace sallyport::egress

@@ -1,0 +1,56 @@
+// Connections that are passed on as they are: spliced TLS, and the ports of [[tcp]]. Each leaves two lines in
+// the audit log, one before anything is dialled and one at its end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "audit/event.h"
+#include "audit/recorder.h"
+#include "base/fd.h"
+#include "net/dial.h"
+#include "net/task.h"
+#include "net/tunnel.h"
+#include "net/worker.h"
+#include "policy/grant.h"
+
+namespace sallyport::egress {
+
+// Of one session to one host at once; more are refused.
+inline constexpr std::size_t kMaxTunnelsPerHost = 64;
+
+// A connection that was judged.
+struct TunnelRequest {
+  audit::Entry entry = audit::Entry::Tls;
+  std::string scheme;       // "https" or "tcp"
+  std::string destination;  // the address and port that the client addressed
+  policy::HostName host;
+  std::uint16_t port;
+  std::string rule;  // where the rule stands
+};
+
+class Tunnels {
+ public:
+  // All are borrowed and outlive this.
+  Tunnels(net::Worker& worker, net::Resolver& resolver, const policy::Grant& grant, audit::Recorder& recorder)
+      : worker_(worker), resolver_(resolver), grant_(grant), recorder_(recorder) {}
+  Tunnels(const Tunnels&) = delete;
+  Tunnels& operator=(const Tunnels&) = delete;
+
+  // Until the connection has ended. `early` was read from the client already, and goes upstream first.
+  net::Task<> carry(TunnelRequest request, Fd client, std::string early);
+
+ private:
+  net::Task<> carry_recorded(audit::Event event, policy::HostName host, Fd client, std::string early);
+
+  net::Worker& worker_;
+  net::Resolver& resolver_;
+  const policy::Grant& grant_;
+  audit::Recorder& recorder_;
+  net::PipePool pipes_;
+  std::map<policy::HostName, std::size_t> open_;
+};
+
+}  // namespace sallyport::egress
