@@ -50,8 +50,8 @@ class WireOpener final : public upstream::Opener {
       auto stream =
           std::make_unique<http::FakeStream>(std::vector<std::string>{}, http::FakeStream::End::Silence);
       wire_ = stream.get();
-      real_ = std::make_unique<upstream::HttpExchange>(std::move(stream), request.body, request.body_bytes,
-                                                       policy::Timeouts{}, nullptr);
+      real_ =
+          std::make_unique<upstream::HttpExchange>(std::move(stream), request, policy::Timeouts{}, nullptr);
     }
     // A client that waits for its answer does not end its connection meanwhile.
     ~Exchange() override { opener_.client_.feed_end(http::FakeStream::End::Eof); }
@@ -60,7 +60,9 @@ class WireOpener final : public upstream::Opener {
 
     net::Task<Status> begin(const upstream::Request& request) {
       if (request.body == upstream::BodyKind::None) opener_.client_.feed_end(http::FakeStream::End::Silence);
-      auto written = co_await real_->send_head(request, nullptr);
+      auto head = upstream::request_head(request, upstream::Carries::Nothing);
+      if (!head) co_return fail(std::move(head));
+      auto written = co_await real_->send_head(std::move(*head), nullptr);
       take();
       co_return written;
     }

@@ -260,8 +260,12 @@ net::Task<Fate> Serving::carry() {
 }
 
 upstream::Request Serving::upstream_request() const {
-  upstream::Request request{
-      .request_id = event_.request, .rule = rule_, .route = *route_, .port = client_.port, .headers = {}};
+  upstream::Request request{.request_id = event_.request,
+                            .rule = rule_,
+                            .host = route_->repo.host,
+                            .port = client_.port,
+                            .method = std::string(route_->method()),
+                            .target = route_->target()};
   for (const http::Field& field : head_.fields) {
     const bool forwarded =
         std::ranges::find(upstream::kForwardedHeaders, field.name) != std::end(upstream::kForwardedHeaders);

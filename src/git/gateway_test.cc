@@ -41,7 +41,7 @@ TEST(Gateway, CarriesAnAdvertisementWithTheHeadersOfTheTableOnly) {
   ASSERT_EQ(script.opened.size(), 1U);
   EXPECT_EQ(session.direct_script.opened.size(), 0U);
   const upstream::Request& request = script.opened[0];
-  EXPECT_EQ(request.route.target(), "/acme/widget.git/info/refs?service=git-upload-pack");
+  EXPECT_EQ(request.target, "/acme/widget.git/info/refs?service=git-upload-pack");
   EXPECT_EQ(request.rule, 0U);
   EXPECT_EQ(request.body, upstream::BodyKind::None);
   std::string names;

@@ -14,10 +14,12 @@ namespace {
 // The largest body that can be declared: what fits every signed 64-bit counter behind us.
 constexpr std::uint64_t kMaxBodyBytes = INT64_MAX;
 
-// Of one connection, or framing: never passed on (RFC 9110, 7.6.1).
-constexpr std::array<std::string_view, 10> kHopByHop{
-    "connection", "content-length",    "keep-alive", "proxy-authenticate", "proxy-authorization", "te",
-    "trailer",    "transfer-encoding", "upgrade",    "proxy-connection",
+constexpr int kSwitchingProtocols = 101;
+
+// Of one connection, or framing: never passed on (RFC 9110, 7.6.1). Alt-Svc names another host or port for
+// the same things, and HTTP/3 at that.
+constexpr std::array<std::string_view, 8> kHopByHop{
+    "alt-svc", "connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
 };
 
 // Without the bytes themselves: whoever chose them knows the credential, and this goes into the audit log.
@@ -66,6 +68,7 @@ struct Fields {
   bool chunked = false;
   bool close = false;
   std::vector<std::string> named_by_connection;
+  std::string upgrade;
 
   Status add(Header field) {
     if (field.name == "content-length") {
@@ -82,22 +85,31 @@ struct Fields {
         named_by_connection.push_back(lowered(trimmed(option)));
         close = close || named_by_connection.back() == "close";
       }
+    } else if (field.name == "upgrade") {
+      if (!upgrade.empty()) return malformed("a second Upgrade");
+      upgrade = lowered(field.value);
     }
     all.push_back(std::move(field));
     return {};
   }
 
+  // RFC 9110, 7.8. To nothing, or to another protocol than was asked for, is nobody's wish.
+  bool switches_to(const std::string& asked) const {
+    return !asked.empty() && upgrade == asked &&
+           std::ranges::find(named_by_connection, "upgrade") != named_by_connection.end();
+  }
+
   bool passes_on(const std::string& name) const {
-    return std::ranges::find(kHopByHop, name) == kHopByHop.end() &&
+    return std::ranges::find(kHopByHop, name) == kHopByHop.end() && !name.starts_with("proxy-") &&
            std::ranges::find(named_by_connection, name) == named_by_connection.end();
   }
 };
 
 // RFC 9112, 6.3, without its repairs.
-Result<AnswerFraming> framing_of(StatusLine line, const Fields& fields) {
+Result<AnswerFraming> framing_of(StatusLine line, const Fields& fields, const Asked& asked) {
   if (fields.chunked && fields.length) return malformed("Content-Length beside Transfer-Encoding");
   if (fields.chunked && line.version == Version::Http10) return malformed("Transfer-Encoding in HTTP/1.0");
-  if (line.status == 304) return AnswerFraming::NoBody;
+  if (line.status == 304 || (asked.head && line.status >= 200)) return AnswerFraming::NoBody;
   if (line.status < 200 || line.status == 204) {
     if (fields.chunked || fields.length.value_or(0) != 0) {
       return malformed("a body behind status " + std::to_string(line.status));
@@ -116,7 +128,7 @@ std::string_view AnswerHead::header(std::string_view name) const {
   return found == headers.end() ? std::string_view() : std::string_view(found->value);
 }
 
-Result<ParsedAnswer> parse_answer_head(std::string_view text) {
+Result<ParsedAnswer> parse_answer_head(std::string_view text, const Asked& asked) {
   const auto next_line = [&] {
     const std::size_t end = text.find("\r\n");
     const std::string_view line = text.substr(0, end);
@@ -137,14 +149,17 @@ Result<ParsedAnswer> parse_answer_head(std::string_view text) {
   }
   if (!text.empty()) return malformed("bytes behind the head");
 
-  const auto framing = framing_of(*status, fields);
+  const auto framing = framing_of(*status, fields, asked);
   if (!framing) return std::unexpected(framing.error());
+  if (status->status == kSwitchingProtocols && !fields.switches_to(asked.upgrade)) {
+    return malformed("status 101");
+  }
   ParsedAnswer parsed;
   parsed.framing = *framing;
-  parsed.keep_alive =
-      status->version == Version::Http11 && !fields.close && *framing != AnswerFraming::UntilClose;
+  parsed.keep_alive = status->version == Version::Http11 && !fields.close &&
+                      *framing != AnswerFraming::UntilClose && status->status != kSwitchingProtocols;
   parsed.head.status = status->status;
-  parsed.head.body_bytes = *framing == AnswerFraming::NoBody ? 0 : fields.length;
+  parsed.head.body_bytes = *framing == AnswerFraming::NoBody && !asked.head ? 0 : fields.length;
   for (Header& field : fields.all) {
     if (fields.passes_on(field.name)) parsed.head.headers.push_back(std::move(field));
   }
@@ -192,12 +207,10 @@ bool AnswerFramer::accept_head_byte(char c) {
 }
 
 Result<bool> AnswerFramer::end_head() {
-  auto parsed = parse_answer_head(head_);
+  auto parsed = parse_answer_head(head_, asked_);
   if (!parsed) return fail(std::move(parsed));
   head_ = std::string();
-  if (parsed->head.status < 200) {
-    // Nobody asked for another protocol.
-    if (parsed->head.status == 101) return malformed("status 101");
+  if (parsed->head.status < 200 && parsed->head.status != kSwitchingProtocols) {
     if (++interim_ > kMaxInterimAnswers) return malformed("too many interim answers");
     return false;
   }

@@ -1,6 +1,6 @@
 // Frames one HTTP/1.1 answer (RFC 9112), strictly: where its head and its body end has one reading, or it is
 // refused. The upstream chooses these bytes, and how they are cut into pieces; the outcome never depends on
-// the cuts. No I/O here. Requests are GET and POST only, so a HEAD request's answer needs no rule.
+// the cuts. No I/O here.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,12 @@
 
 namespace sallyport::upstream {
 
+// What its request was, as far as the answer's end depends on it.
+struct Asked {
+  bool head = false;    // HEAD: no body, whatever the fields say
+  std::string upgrade;  // a 101 to this protocol ends HTTP on the connection; "": none may come
+};
+
 // How the end of a body is told.
 enum class AnswerFraming : std::uint8_t { NoBody, Length, Chunked, UntilClose };
 
@@ -25,13 +31,15 @@ struct ParsedAnswer {
 };
 
 // `text` is everything up to the empty line, which it includes. Fails with UpstreamMalformed.
-Result<ParsedAnswer> parse_answer_head(std::string_view text);
+Result<ParsedAnswer> parse_answer_head(std::string_view text, const Asked& asked = {});
 
 class AnswerFramer {
  public:
+  explicit AnswerFramer(Asked asked = {}) : asked_(std::move(asked)) {}
+
   enum class Event : std::uint8_t {
     NeedMore,  // all of `in` was consumed
-    Head,      // the final head is complete: take_head()
+    Head,      // the final head, or a 101 that was asked for, is complete: take_head()
     Data,      // body bytes
     End,       // the answer is complete; what is behind `consumed` is not part of it
   };
@@ -66,6 +74,7 @@ class AnswerFramer {
   // One byte of the head; false when it may not stand there.
   bool accept_head_byte(char c);
 
+  Asked asked_;
   State state_ = State::Head;
   bool untouched_ = true;
   int interim_ = 0;

@@ -9,6 +9,7 @@
 namespace {
 
 using sallyport::upstream::AnswerFramer;
+using sallyport::upstream::Asked;
 
 struct Outcome {
   int status = 0;
@@ -20,8 +21,8 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-Outcome run(std::string_view in, std::size_t piece) {
-  AnswerFramer framer;
+Outcome run(std::string_view in, std::size_t piece, const Asked& asked) {
+  AnswerFramer framer(asked);
   Outcome out;
   while (out.consumed < in.size() && !framer.ended()) {
     const auto step = framer.feed(in.substr(out.consumed, piece));
@@ -43,6 +44,8 @@ Outcome run(std::string_view in, std::size_t piece) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view in(reinterpret_cast<const char*>(data), size);
-  if (run(in, in.size()) != run(in, 1)) std::abort();
+  for (const Asked& asked : {Asked{}, Asked{.head = true}, Asked{.head = false, .upgrade = "websocket"}}) {
+    if (run(in, in.size(), asked) != run(in, 1, asked)) std::abort();
+  }
   return 0;
 }

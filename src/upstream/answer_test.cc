@@ -22,8 +22,8 @@ struct Outcome {
 };
 
 // Feeds pieces of that size, then the orderly end of the connection.
-Outcome frame(std::string_view in, std::size_t piece) {
-  AnswerFramer framer;
+Outcome frame(std::string_view in, std::size_t piece, const Asked& asked = {}) {
+  AnswerFramer framer(asked);
   Outcome out;
   std::size_t at = 0;
   while (at < in.size() && !framer.ended()) {
@@ -253,6 +253,75 @@ TEST(Answer, LimitsInterimAnswers) {
   };
   EXPECT_FALSE(frame(with_interim(kMaxInterimAnswers), 4096).failure);
   EXPECT_EQ(frame(with_interim(kMaxInterimAnswers + 1), 4096).failure, Reason::UpstreamMalformed);
+}
+
+TEST(Answer, ToHeadHasNoBodyWhateverItSays) {
+  const struct {
+    const char* text;
+    std::optional<std::uint64_t> length;
+  } cases[] = {
+      {"HTTP/1.1 200 OK\nContent-Length: 5\n\n", 5},
+      {"HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n", std::nullopt},
+      {"HTTP/1.1 404 Not Found\n\n", std::nullopt},
+      {"HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\nContent-Length: 0\n\n", 0},
+      {"HTTP/1.1 304 Not Modified\nContent-Length: 5\n\n", 5},
+  };
+  for (const auto& c : cases) {
+    for (const std::size_t piece : {std::size_t{1}, std::size_t{4096}}) {
+      const Outcome out = frame(crlf(c.text) + "rest", piece, {.head = true});
+      ASSERT_TRUE(out.head) << c.text;
+      EXPECT_EQ(out.head->body_bytes, c.length) << c.text;
+      EXPECT_TRUE(out.ended && out.reusable) << c.text;
+      EXPECT_EQ(out.body, "") << c.text;
+      EXPECT_EQ(out.rest, "rest") << c.text;
+    }
+  }
+  EXPECT_EQ(
+      frame(crlf("HTTP/1.1 200 OK\nContent-Length: 5\nTransfer-Encoding: chunked\n\n"), 4096, {.head = true})
+          .failure,
+      Reason::UpstreamMalformed);
+}
+
+TEST(Answer, SwitchesProtocolsOnlyAsAsked) {
+  const std::string good = crlf(
+      "HTTP/1.1 100 Continue\n\nHTTP/1.1 101 Switching Protocols\nUpgrade: WebSocket\n"
+      "Connection: keep-alive, Upgrade\nSec-WebSocket-Accept: x\n\n");
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{4096}}) {
+    const Outcome out = frame(good + "early", piece, {.head = false, .upgrade = "websocket"});
+    ASSERT_TRUE(out.head);
+    EXPECT_EQ(out.head->status, 101);
+    ASSERT_EQ(out.head->headers.size(), 1U);
+    EXPECT_EQ(out.head->header("sec-websocket-accept"), "x");
+    EXPECT_EQ(out.rest, "early");
+    EXPECT_FALSE(out.reusable);
+    EXPECT_EQ(frame(good, piece).failure, Reason::UpstreamMalformed);
+  }
+  for (const char* fields :
+       {"", "Connection: Upgrade\n", "Upgrade: websocket\n", "Upgrade: h2c\nConnection: Upgrade\n",
+        "Upgrade: websocket\nUpgrade: h2c\nConnection: Upgrade\n",
+        "Upgrade: websocket, h2c\nConnection: Upgrade\n",
+        "Upgrade: websocket\nConnection: Upgrade\nContent-Length: 5\n",
+        "Upgrade: websocket\nConnection: Upgrade\nTransfer-Encoding: chunked\n"}) {
+    const std::string in = crlf("HTTP/1.1 101 Switching Protocols\n" + std::string(fields) + "\n");
+    EXPECT_EQ(frame(in, 4096, {.head = false, .upgrade = "websocket"}).failure, Reason::UpstreamMalformed)
+        << fields;
+  }
+  const Outcome refused =
+      frame(crlf("HTTP/1.1 200 OK\nContent-Length: 2\n\nno"), 4096, {.head = false, .upgrade = "websocket"});
+  EXPECT_EQ(refused.body, "no");
+  EXPECT_TRUE(refused.reusable);
+}
+
+TEST(Answer, PassesOnNothingOfOneConnectionAndNoOtherWay) {
+  const Outcome out =
+      frame(crlf("HTTP/1.1 200 OK\nConnection: X-Private\nX-Private: 1\nKeep-Alive: 2\nAlt-Svc: h3\n"
+                 "Proxy-Authenticate: Basic\nProxy-Status: x\nTE: x\nTrailer: y\nUpgrade: h2c\n"
+                 "Content-Length: 0\nSet-Cookie: a\nSet-Cookie: b\n\n"),
+            4096);
+  ASSERT_TRUE(out.head);
+  ASSERT_EQ(out.head->headers.size(), 2U);
+  EXPECT_EQ(out.head->headers[0].value, "a");
+  EXPECT_EQ(out.head->headers[1].value, "b");
 }
 
 TEST(Answer, BodyBytesAreNotCopied) {

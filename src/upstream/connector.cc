@@ -10,7 +10,7 @@ namespace {
 using Opened = Result<std::unique_ptr<HttpExchange>>;
 
 PoolKey pool_key(const Request& request, const Credential& credential) {
-  return {request.route.repo.host, request.port, credential.name};
+  return {request.host, request.port, credential.name, request.scheme};
 }
 
 // On a reused connection, for a request without body: servers close idle connections when they like, and that
@@ -27,6 +27,8 @@ class RetryingExchange final : public Exchange {
   net::Task<Result<std::size_t>> read_body(std::span<char> into) override {
     return exchange_->read_body(into);
   }
+
+  Result<Switched> take_stream() override { return exchange_->take_stream(); }
 
   void abort() noexcept override {
     aborted_ = true;
@@ -80,27 +82,31 @@ net::Task<Result<std::unique_ptr<net::Stream>>> Connector::connect(PoolKey key) 
   if (entry == nullptr) co_return fail(Reason::HostNotAllowed, key.host.str());
   auto dialled = co_await net::dial(worker_, resolver_, key.host, key.port, *entry, grant_->timeouts.connect);
   if (!dialled) co_return fail(std::move(dialled));
+  if (key.scheme == Scheme::Http) {
+    co_return net::make_socket_stream(worker_, std::move(dialled->socket), net::Peer::Upstream);
+  }
   SSL_CTX& context = *contexts_.at(entry->ca_pem);
   co_return co_await net::connect_tls(worker_, context, std::move(dialled->socket), key.host,
                                       grant_->timeouts.tls, resumption_.of(key));
 }
 
-net::Task<Result<std::unique_ptr<HttpExchange>>> Connector::open_new(Request request, Credential credential) {
+net::Task<Result<std::unique_ptr<HttpExchange>>> Connector::open_new(Request request, std::string head,
+                                                                     Credential credential) {
   auto stream = co_await connect(pool_key(request, credential));
   if (!stream) co_return fail(std::move(stream));
-  co_return co_await start(std::move(*stream), request, credential);
+  co_return co_await start(std::move(*stream), request, std::move(head), credential);
 }
 
 net::Task<Result<std::unique_ptr<HttpExchange>>> Connector::start(std::unique_ptr<net::Stream> stream,
-                                                                  const Request& request,
+                                                                  const Request& request, std::string head,
                                                                   const Credential& credential) {
   HttpExchange::GiveBack give_back =
       [pool = std::weak_ptr(pool_), key = pool_key(request, credential)](std::unique_ptr<net::Stream> used) {
         if (const auto open_pool = pool.lock()) open_pool->put(key, std::move(used));
       };
-  auto exchange = std::make_unique<HttpExchange>(std::move(stream), request.body, request.body_bytes,
-                                                 grant_->timeouts, std::move(give_back));
-  auto sent = co_await exchange->send_head(request, credential.line.get());
+  auto exchange =
+      std::make_unique<HttpExchange>(std::move(stream), request, grant_->timeouts, std::move(give_back));
+  auto sent = co_await exchange->send_head(std::move(head), credential.line.get());
   // The upstream may have said why before it hung up: its answer is still to be read. What we refuse
   // ourselves is final.
   if (!sent && sent.error().origin() != Origin::Upstream) co_return fail(std::move(sent));
@@ -108,18 +114,21 @@ net::Task<Result<std::unique_ptr<HttpExchange>>> Connector::start(std::unique_pt
 }
 
 net::Task<Result<std::unique_ptr<Exchange>>> Connector::open(Request request, Credential credential) {
+  auto head = request_head(request, credential.line ? Carries::Credential : Carries::Nothing);
+  if (!head) co_return fail(std::move(head));
   auto idle = pool_->take(pool_key(request, credential));
   if (!idle) {
-    auto opened = co_await open_new(std::move(request), std::move(credential));
+    auto opened = co_await open_new(std::move(request), std::move(*head), std::move(credential));
     if (!opened) co_return fail(std::move(opened));
     co_return std::move(*opened);
   }
-  auto opened = co_await start(std::move(idle), request, credential);
+  auto opened = co_await start(std::move(idle), request, *head, credential);
   if (!opened) co_return fail(std::move(opened));
   if (request.body != BodyKind::None) co_return std::move(*opened);
   co_return std::make_unique<RetryingExchange>(
-      std::move(*opened), [this, request = std::move(request), credential = std::move(credential)] {
-        return open_new(request, credential);
+      std::move(*opened),
+      [this, request = std::move(request), head = std::move(*head), credential = std::move(credential)] {
+        return open_new(request, head, credential);
       });
 }
 

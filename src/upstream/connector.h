@@ -33,8 +33,9 @@ class Connector {
   static Result<std::unique_ptr<Connector>> make(net::Worker& worker, net::Resolver& resolver,
                                                  std::shared_ptr<const policy::Grant> grant);
 
-  // Reaches request.route.repo.host and sends the head. HostNotAllowed when the grant does not name the host;
-  // what dial() and connect_tls() fail with; HeadTooLarge. A request without body that fails on a reused
+  // Reaches request.host and sends the head. HostNotAllowed when the grant does not name the host;
+  // what dial() and connect_tls() fail with; HeadTooLarge; Internal, before anything is opened, for what may
+  // not go upstream (request_head()). A request without body that fails on a reused
   // connection before the answer's first byte is tried once more on a new one.
   net::Task<Result<std::unique_ptr<Exchange>>> open(Request request, Credential credential);
 
@@ -46,12 +47,13 @@ class Connector {
  private:
   Connector(net::Worker& worker, net::Resolver& resolver, std::shared_ptr<const policy::Grant> grant);
 
-  // On a new connection.
-  net::Task<Result<std::unique_ptr<HttpExchange>>> open_new(Request request, Credential credential);
+  // On a new connection. `head` is what request_head() made.
+  net::Task<Result<std::unique_ptr<HttpExchange>>> open_new(Request request, std::string head,
+                                                            Credential credential);
   net::Task<Result<std::unique_ptr<HttpExchange>>> start(std::unique_ptr<net::Stream> stream,
-                                                         const Request& request,
+                                                         const Request& request, std::string head,
                                                          const Credential& credential);
-  // A new connection, with TLS.
+  // A new connection, with TLS unless the key's scheme is Http.
   net::Task<Result<std::unique_ptr<net::Stream>>> connect(PoolKey key);
 
   net::Worker& worker_;

@@ -79,14 +79,12 @@ class ConnectorTest : public ::testing::Test {
   static Request request(BodyKind body = BodyKind::None, std::uint64_t bytes = 0,
                          const char* host = "forge.test") {
     const bool get = body == BodyKind::None;
-    Request out{.route = policy::parse_git_route(net::test::host(host), policy::HostKind::Generic,
-                                                 get ? "GET" : "POST",
-                                                 get ? "/acme/widget/info/refs?service=git-upload-pack"
-                                                     : "/acme/widget/git-upload-pack")
-                             .value()};
-    out.body = body;
-    out.body_bytes = bytes;
-    return out;
+    return {.request_id = {},
+            .host = net::test::host(host),
+            .method = get ? "GET" : "POST",
+            .target = get ? "/acme/widget/info/refs?service=git-upload-pack" : "/acme/widget/git-upload-pack",
+            .body = body,
+            .body_bytes = bytes};
   }
 
   static Credential credential(const char* name, std::string_view line) {

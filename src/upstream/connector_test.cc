@@ -9,6 +9,7 @@
 #include "upstream/answers_file_test.h"
 #include "upstream/connector_fixture.h"
 #include "upstream/direct.h"
+#include "upstream/limits.h"
 #include "wire/chunked.h"
 
 namespace sallyport::upstream {
@@ -43,6 +44,73 @@ TEST_F(ConnectorTest, LimitsTheHeadItSends) {
   Request asked = request();
   asked.headers = {{"user-agent", std::string(kMaxRequestHeadBytes, 'x')}};
   EXPECT_EQ(open_failure(asked), Reason::HeadTooLarge);
+  asked.headers = {{"user-agent", std::string(kMaxCredentialedHeadBytes, 'x')}};
+  EXPECT_EQ(open_failure(asked, credential("forge", "Authorization: x")), Reason::HeadTooLarge);
+  EXPECT_EQ(open_failure(asked), Reason::None);
+}
+
+TEST_F(ConnectorTest, OpensNothingForWhatMayNotGoUpstream) {
+  Request asked = request();
+  asked.scheme = Scheme::Http;
+  EXPECT_EQ(open_failure(asked, credential("forge", "Authorization: x")), Reason::Internal);
+  asked = request();
+  asked.headers = {{"connection", "close"}};
+  EXPECT_EQ(open_failure(asked), Reason::Internal);
+  EXPECT_EQ(server.connections, 0);
+}
+
+// TLS and the clear never share a connection.
+TEST_F(ConnectorTest, SpeaksHttpInTheClearWhereAsked) {
+  net::test::Listener plain;
+  auto grant = std::make_shared<policy::Grant>();
+  policy::UpstreamHost forge;
+  forge.address = policy::parse_pinned_address("127.0.0.1:" + std::to_string(plain.port()));
+  grant->hosts.emplace(net::test::host("forge.test"), forge);
+  connector = Connector::make(worker, resolver, grant).value();
+  Request asked = request();
+  asked.scheme = Scheme::Http;
+  asked.port = 80;
+  {
+    const auto exchange = open(asked);
+    const auto served = net::make_socket_stream(worker, plain.accept(), net::Peer::Client);
+    EXPECT_TRUE(net::test::run(worker, read_request_head(*served)).contains("\r\nHost: forge.test\r\n"));
+    EXPECT_TRUE(net::test::run(worker, served->write_all(kOk)));
+    EXPECT_TRUE(net::test::run(worker, exchange->end_body()));
+    EXPECT_EQ(net::test::run(worker, read_answer(*exchange)).body, "ok");
+  }
+  EXPECT_EQ(connector->pool().size(), 0U);  // the server has hung up
+}
+
+TEST_F(ConnectorTest, HandsOutTheConnectionThatWasSwitched) {
+  server.serve = [this](net::Stream& stream, int) -> Task<> {
+    heads.push_back(co_await read_request_head(stream));
+    EXPECT_TRUE(
+        co_await stream.write_all("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+                                  "Upgrade: websocket\r\n\r\nearly"));
+    std::array<char, 5> said{};
+    const auto got = co_await stream.read_some(said);
+    EXPECT_TRUE(got && std::string_view(said.data(), *got) == "hello");
+    EXPECT_TRUE(co_await stream.shutdown_write());
+  };
+  Request asked = request();
+  asked.upgrade = "websocket";
+  auto exchange = open(asked);
+  EXPECT_FALSE(exchange->take_stream());
+  ASSERT_TRUE(net::test::run(worker, exchange->end_body()));
+  const auto head = net::test::run(worker, exchange->read_head());
+  ASSERT_TRUE(head) << head.error().detail;
+  EXPECT_EQ(head->status, 101);
+  auto switched = exchange->take_stream();
+  ASSERT_TRUE(switched);
+  EXPECT_EQ(switched->early, "early");
+  EXPECT_FALSE(exchange->take_stream());
+  exchange->abort();
+  exchange.reset();
+  EXPECT_TRUE(net::test::run(worker, switched->stream->write_all("hello")));
+  std::array<char, 5> byte{};
+  const auto end = net::test::run(worker, switched->stream->read_some(byte));
+  EXPECT_TRUE(end && *end == 0);
+  EXPECT_EQ(connector->pool().size(), 0U);
 }
 
 TEST_F(ConnectorTest, RefusesACredentialWithALineEnd) {

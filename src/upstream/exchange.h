@@ -14,8 +14,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "net/stream.h"
 #include "net/task.h"
-#include "policy/git_route.h"
+#include "policy/decide.h"
 
 namespace sallyport::upstream {
 
@@ -30,18 +31,28 @@ enum class BodyKind : std::uint8_t {
   Open,      // until end_body(); chunked upstream
 };
 
+using policy::Scheme;
+
+// Exactly what goes on the wire, already judged.
 struct Request {
   std::string request_id;
-  std::size_t rule = 0;  // index into Grant::git: what the gate judged; the vault judges again
-  policy::GitRoute route;
+  // With a credential: index into Grant::git, what the gate judged; the vault judges again.
+  std::size_t rule = 0;
+  policy::HostName host;
   std::uint16_t port = 443;
-  std::vector<Header> headers;  // only names from kForwardedHeaders
+  Scheme scheme = Scheme::Https;  // with a credential only Https
+  std::string method;             // never CONNECT
+  std::string target;             // origin-form
+  // Beside a credential only names from kForwardedHeaders; never framing, Host or hop-by-hop fields, which
+  // are written by whoever talks to the upstream.
+  std::vector<Header> headers;
+  std::string upgrade;  // "": none; the protocol that a 101 may switch to ("websocket"), without a body
   BodyKind body = BodyKind::None;
   std::uint64_t body_bytes = 0;
 };
 
-// The request headers that may travel upstream. Everything else is dropped by the gate and refused by the
-// vault; framing, Host and credentials are written by whoever talks to the upstream.
+// The request headers that may travel beside a credential. Everything else is dropped by the gate and refused
+// by the vault.
 inline constexpr std::string_view kForwardedHeaders[] = {
     "accept",       "accept-encoding", "accept-language", "content-encoding",
     "content-type", "git-protocol",    "pragma",          "user-agent",
@@ -49,8 +60,9 @@ inline constexpr std::string_view kForwardedHeaders[] = {
 
 struct AnswerHead {
   int status = 0;
-  std::vector<Header> headers;  // names lower case, upstream's order, without framing and hop-by-hop fields
-  std::optional<std::uint64_t> body_bytes;  // when upstream declared it
+  std::vector<Header> headers;  // names lower case, upstream's order; no framing, hop-by-hop or Alt-Svc
+  std::optional<std::uint64_t>
+      body_bytes;  // when upstream declared it; for HEAD, of the body that is not sent
 
   std::string_view header(std::string_view name) const;  // "" when absent
 };
@@ -64,10 +76,19 @@ class Exchange {
   // The body is complete (a Declared one must be). Called once, also for BodyKind::None.
   virtual net::Task<Status> end_body() = 0;
 
-  // The final answer's head (1xx are swallowed). Errors are Upstream* or Vault* reasons.
+  // The final answer's head (1xx are swallowed), or that of a 101 to a request with an upgrade. Errors are
+  // Upstream* or Vault* reasons.
   virtual net::Task<Result<AnswerHead>> read_head() = 0;
   // The answer's body: at least one byte, or 0 at its clean end; UpstreamTruncated when it was cut.
   virtual net::Task<Result<std::size_t>> read_body(std::span<char> into) = 0;
+
+  // After a 101: the connection, which speaks the other protocol from now on. Internal at any other moment;
+  // the exchange is of no use afterwards.
+  struct Switched {
+    std::unique_ptr<net::Stream> stream;
+    std::string early;  // what the upstream said behind the 101
+  };
+  virtual Result<Switched> take_stream() { return fail(Reason::Internal, "nothing was switched"); }
 
   // Closes the connection at once; whoever waits on the exchange gets an error. Idempotent. (An exchange must
   // not be destroyed while somebody waits on it.)

@@ -19,25 +19,60 @@ constexpr std::size_t kReadBytes = 16 * 1024;
 // The longest size line of a chunk of kChunkBytes.
 constexpr std::size_t kChunkFramingBytes = 16;
 
-// The gate has dropped everything else and has judged the values; what is wrong here is a bug, or a gate that
-// is not ours any more.
-bool may_travel(const Header& header) {
-  const bool known = std::ranges::find(kForwardedHeaders, header.name) != std::end(kForwardedHeaders);
-  return known && std::ranges::all_of(header.value, is_field_value_char);
+// Ours to write, or of the connection between client and gate alone.
+constexpr std::string_view kNeverForwarded[] = {
+    "connection", "content-length",    "expect",  "host",           "keep-alive", "te",
+    "trailer",    "transfer-encoding", "upgrade", "http2-settings",
+};
+
+bool is_own_field(std::string_view name) {
+  return is_token(name) && std::ranges::none_of(name, is_upper) && !name.starts_with("proxy-") &&
+         std::ranges::find(kNeverForwarded, name) == std::end(kNeverForwarded);
+}
+
+bool may_travel(const Header& header, Carries carries) {
+  const bool may = carries == Carries::Nothing
+                       ? is_own_field(header.name)
+                       : std::ranges::find(kForwardedHeaders, header.name) != std::end(kForwardedHeaders);
+  return may && std::ranges::all_of(header.value, is_field_value_char);
+}
+
+// The gate has judged all of it; what is wrong here is a bug, or a gate that is not ours any more.
+Status check(const Request& request, Carries carries) {
+  if (carries == Carries::Credential && request.scheme != Scheme::Https) {
+    return fail(Reason::Internal, "a credential goes over https only");
+  }
+  // The answer to a CONNECT is framed in another way (RFC 9112, 6.3).
+  if (!is_token(request.method) || request.method == "CONNECT") return fail(Reason::Internal, "the method");
+  if (!request.target.starts_with('/') || !std::ranges::all_of(request.target, is_visible)) {
+    return fail(Reason::Internal, "the target");
+  }
+  const bool upgrades = !request.upgrade.empty();
+  if (upgrades &&
+      (carries == Carries::Credential || request.body != BodyKind::None || !is_token(request.upgrade))) {
+    return fail(Reason::Internal, "an upgrade that may not be");
+  }
+  for (const Header& header : request.headers) {
+    if (!may_travel(header, carries))
+      return fail(Reason::Internal, "header '" + header.name + "' may not travel");
+  }
+  return {};
+}
+
+std::uint16_t default_port(Scheme scheme) {
+  return scheme == Scheme::Https ? policy::kHttpsPort : policy::kHttpPort;
 }
 
 }  // namespace
 
-Result<std::string> request_head(const Request& request) {
-  const std::string& host = request.route.repo.host.str();
+Result<std::string> request_head(const Request& request, Carries carries) {
+  if (auto good = check(request, carries); !good) return fail(std::move(good));
   std::string head =
-      fmt::format("{} {} HTTP/1.1\r\nHost: {}", request.route.method(), request.route.target(), host);
-  if (request.port != policy::kHttpsPort) head += fmt::format(":{}", request.port);
+      fmt::format("{} {} HTTP/1.1\r\nHost: {}", request.method, request.target, request.host.str());
+  if (request.port != default_port(request.scheme)) head += fmt::format(":{}", request.port);
   head += "\r\n";
-  for (const Header& header : request.headers) {
-    if (!may_travel(header)) return fail(Reason::Internal, "header '" + header.name + "' may not travel");
-    head += header.name + ": " + header.value + "\r\n";
-  }
+  for (const Header& header : request.headers) head += header.name + ": " + header.value + "\r\n";
+  if (!request.upgrade.empty()) head += "Connection: Upgrade\r\nUpgrade: " + request.upgrade + "\r\n";
   switch (request.body) {
     case BodyKind::None:
       break;
@@ -51,13 +86,14 @@ Result<std::string> request_head(const Request& request) {
   return head;
 }
 
-HttpExchange::HttpExchange(std::unique_ptr<net::Stream> stream, BodyKind body, std::uint64_t body_bytes,
+HttpExchange::HttpExchange(std::unique_ptr<net::Stream> stream, const Request& request,
                            policy::Timeouts timeouts, GiveBack give_back)
     : stream_(std::move(stream)),
-      body_(body),
-      left_to_send_(body == BodyKind::Declared ? body_bytes : 0),
+      body_(request.body),
+      left_to_send_(request.body == BodyKind::Declared ? request.body_bytes : 0),
       timeouts_(timeouts),
-      give_back_(std::move(give_back)) {
+      give_back_(std::move(give_back)),
+      framer_({.head = request.method == "HEAD", .upgrade = request.upgrade}) {
   stream_->limit_idle(timeouts_.idle);
 }
 
@@ -66,21 +102,20 @@ HttpExchange::~HttpExchange() {
   if (reusable && give_back_) give_back_(std::move(stream_));
 }
 
-net::Task<Status> HttpExchange::send_head(const Request& request, const Secret* credential_line) {
-  auto head = request_head(request);
-  if (!head) co_return fail(std::move(head));
+net::Task<Status> HttpExchange::send_head(std::string head, const Secret* credential_line) {
   const std::string_view credential = credential_line != nullptr ? credential_line->expose() : "";
-  if (head->size() + credential.size() + 4 > kMaxRequestHeadBytes) {
+  const std::size_t most = credential.empty() ? kMaxRequestHeadBytes : kMaxCredentialedHeadBytes;
+  if (head.size() + credential.size() + 4 > most) {
     co_return fail(Reason::HeadTooLarge, "the request's head for the upstream");
   }
-  if (credential.empty()) co_return co_await stream_->write_all(*head += "\r\n");
+  if (credential.empty()) co_return co_await stream_->write_all(head += "\r\n");
   if (credential.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos) {
     co_return fail(Reason::CredentialUnavailable, "the credential holds a line end");
   }
   // In one write, and from memory that is locked and wiped.
-  auto whole = Secret::with_capacity(head->size() + credential.size() + 4);
+  auto whole = Secret::with_capacity(head.size() + credential.size() + 4);
   if (!whole) co_return fail(std::move(whole));
-  if (!whole->append(*head) || !whole->append(credential) || !whole->append("\r\n\r\n")) {
+  if (!whole->append(head) || !whole->append(credential) || !whole->append("\r\n\r\n")) {
     co_return fail(Reason::Internal, "the request's head does not fit");
   }
   co_return co_await stream_->write_all(whole->expose());
@@ -153,7 +188,9 @@ net::Task<Result<AnswerHead>> HttpExchange::read_head() {
     left_over_ = in.substr(step->consumed);
     head_read_ = true;
     stream_->limit_idle(timeouts_.idle);
-    co_return framer_.take_head();
+    AnswerHead head = framer_.take_head();
+    switched_ = head.status < 200;
+    co_return head;
   }
 }
 
@@ -180,6 +217,11 @@ net::Task<Result<std::size_t>> HttpExchange::read_body(std::span<char> into) {
     if (!kept || *kept > 0) co_return kept;
   }
   co_return std::size_t{0};
+}
+
+Result<Exchange::Switched> HttpExchange::take_stream() {
+  if (!std::exchange(switched_, false)) return fail(Reason::Internal, "nothing was switched");
+  return Switched{std::move(stream_), std::move(left_over_)};
 }
 
 net::Task<Result<std::size_t>> HttpExchange::next_bytes(std::span<char> into) {

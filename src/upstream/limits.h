@@ -11,8 +11,10 @@ inline constexpr std::size_t kMaxAnswerHeadBytes = 64 * 1024;
 inline constexpr std::size_t kMaxAnswerFields = 100;
 // Interim answers (1xx) before the final one.
 inline constexpr int kMaxInterimAnswers = 8;
-// A request's head, with the credential's line.
-inline constexpr std::size_t kMaxRequestHeadBytes = 16 * 1024;
+// A request's head: what the front reads of a client, and our own lines.
+inline constexpr std::size_t kMaxRequestHeadBytes = 34 * 1024;
+// The same with a credential's line: locked memory.
+inline constexpr std::size_t kMaxCredentialedHeadBytes = 16 * 1024;
 // Body bytes that become one chunk, and one TLS record with their framing.
 inline constexpr std::size_t kChunkBytes = 16 * 1024 - 16;
 

@@ -11,6 +11,7 @@
 #include "net/stream.h"
 #include "net/worker.h"
 #include "policy/host.h"
+#include "upstream/exchange.h"
 #include "upstream/limits.h"
 
 namespace sallyport::upstream {
@@ -19,6 +20,7 @@ struct PoolKey {
   policy::HostName host;
   std::uint16_t port;
   std::string credential;  // its name; "": anonymous
+  Scheme scheme = Scheme::Https;
 
   auto operator<=>(const PoolKey&) const = default;
 };

@@ -21,12 +21,10 @@ void require(bool holds) {
 }
 
 upstream::Request request() {
-  const auto host = policy::HostName::parse("forge.test").value();
   return {.request_id = "r1",
-          .route = policy::parse_git_route(host, policy::HostKind::Generic, "GET",
-                                           "/acme/widget/info/refs?service=git-upload-pack")
-                       .value(),
-          .headers = {}};
+          .host = policy::HostName::parse("forge.test").value(),
+          .method = "GET",
+          .target = "/acme/widget/info/refs?service=git-upload-pack"};
 }
 
 // The lane that the client handed over; all that fits its buffer is said at once, and then nothing more.

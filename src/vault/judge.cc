@@ -43,8 +43,10 @@ Result<Judged> judge(const RequestHead& head, std::string_view session, const po
   if (credential.empty()) return refused("the rule names no credential");
   return Judged{.request = {.request_id = head.request_id,
                             .rule = head.rule,
-                            .route = std::move(*route),
+                            .host = route->repo.host,
                             .port = head.port,
+                            .method = std::string(route->method()),
+                            .target = route->target(),
                             .headers = head.headers,
                             .body = head.body,
                             .body_bytes = head.body_bytes},

@@ -40,8 +40,8 @@ TEST(Judge, LetsThroughWhatTheGrantAllowsWithACredential) {
   const auto judged = judge(good_head(), "s1", grant());
   ASSERT_TRUE(judged) << judged.error().detail;
   EXPECT_EQ(judged->credential, "github");
-  EXPECT_EQ(judged->request.route.repo.str(), "github.com/acme/widget");
-  EXPECT_EQ(judged->request.route.target(), good_head().target);
+  EXPECT_EQ(judged->request.host.str(), "github.com");
+  EXPECT_EQ(judged->request.target, good_head().target);
 
   RequestHead push = good_head();
   push.rule = 1;

@@ -130,10 +130,10 @@ RequestHead make_request_head(const upstream::Request& request, std::string sess
   return {.session = std::move(session),
           .request_id = request.request_id,
           .rule = static_cast<std::uint32_t>(request.rule),
-          .method = std::string(request.route.method()),
-          .host = request.route.repo.host.str(),
+          .method = request.method,
+          .host = request.host.str(),
           .port = request.port,
-          .target = request.route.target(),
+          .target = request.target,
           .headers = request.headers,
           .body = request.body,
           .body_bytes = request.body == upstream::BodyKind::Declared ? request.body_bytes : 0};

@@ -81,13 +81,12 @@ class VaultProcess : public testing::Test {
   }
 
   static net::Task<Result<upstream::AnswerHead>> fetch(Client& client) {
-    auto route = policy::parse_git_route(host("forge.test"), policy::HostKind::Generic, "GET",
-                                         "/acme/widget/info/refs?service=git-upload-pack");
     auto opened = co_await client.open({.request_id = "r1",
                                         .rule = 0,
-                                        .route = route.value(),
+                                        .host = host("forge.test"),
                                         .port = 443,
-                                        .headers = {},
+                                        .method = "GET",
+                                        .target = "/acme/widget/info/refs?service=git-upload-pack",
                                         .body = upstream::BodyKind::None,
                                         .body_bytes = 0});
     if (!opened) co_return fail(std::move(opened));

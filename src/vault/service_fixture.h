@@ -140,12 +140,12 @@ class ServiceTest : public testing::Test {
   static upstream::Request request(upstream::BodyKind body, std::uint64_t body_bytes = 0,
                                    std::string_view target = "/acme/widget/git-receive-pack",
                                    std::size_t rule = 0) {
-    const std::string_view method = target.contains('?') ? "GET" : "POST";
-    auto route = policy::parse_git_route(host("forge.test"), policy::HostKind::Generic, method, target);
     return {.request_id = "r1",
             .rule = rule,
-            .route = std::move(route.value()),
+            .host = host("forge.test"),
             .port = 443,
+            .method = target.contains('?') ? "GET" : "POST",
+            .target = std::string(target),
             .headers = {{"accept", "*/*"}},
             .body = body,
             .body_bytes = body_bytes};

@@ -123,7 +123,7 @@ net::Task<Status> ServedLane::begin_request(std::size_t bytes) {
 }
 
 net::Task<Status> ServedLane::reach_upstream(Judged judged) {
-  const policy::HostKind kind = state_->setup.grant->kind_of(judged.request.route.repo.host);
+  const policy::HostKind kind = state_->setup.grant->kind_of(judged.request.host);
   auto line = state_->line_for(judged.credential, kind);
   // Before anything is sent: a use that cannot be written down does not happen.
   audit::Event use = event_of(audit::Kind::Credential, head_, *state_->setup.grant);

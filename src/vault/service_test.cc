@@ -64,7 +64,7 @@ TEST_F(GatedServiceTest, CarriesARequestWithTheCredentialAndItsAnswerBack) {
 
   ASSERT_EQ(upstream_.requests.size(), 1U);
   const upstream::Request& sent = upstream_.requests[0];
-  EXPECT_EQ(sent.route.target(), "/acme/widget/git-receive-pack");
+  EXPECT_EQ(sent.target, "/acme/widget/git-receive-pack");
   EXPECT_EQ(sent.body, BodyKind::Declared);
   EXPECT_EQ(sent.body_bytes, 4U);
   ASSERT_EQ(sent.headers.size(), 1U);
