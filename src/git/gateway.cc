@@ -8,11 +8,12 @@
 #include <utility>
 
 #include "base/text.h"
+#include "forward/transfer.h"
+#include "git/answer.h"
 #include "git/limits.h"
 #include "git/pktline.h"
 #include "git/push.h"
 #include "git/refusal.h"
-#include "git/transfer.h"
 #include "http/limits.h"
 #include "http/reply.h"
 #include "policy/decide.h"
@@ -62,7 +63,6 @@ class Serving {
   upstream::Request upstream_request() const;
 
   net::Task<Status> record_begin();
-  void note_end(const Outcome& outcome);
   net::Task<Fate> refuse(Error error);  // before Begin: leaves the one audit line
   net::Task<Fate> tell_refusal(Reason reason, int upstream_status = 0);
   net::Task<Status> tell_in_band(const http::Refusal& refusal);
@@ -88,16 +88,11 @@ class Serving {
 
 Serving::Serving(const Context& context, const ClientSide& client, http::Connection& connection,
                  http::RequestHead head)
-    : context_(context), client_(client), connection_(connection), head_(std::move(head)) {
-  event_.request = audit::new_request_id();
-  event_.entry = client.entry;
-  event_.destination = client.destination;
-  event_.scheme = "https";
-  event_.host = client.host.str();
-  event_.port = client.port;
-  event_.method = head_.method;
-  event_.path = head_.target;
-}
+    : context_(context),
+      client_(client),
+      connection_(connection),
+      head_(std::move(head)),
+      event_(forward::event_of(client, head_)) {}
 
 net::Task<Fate> Serving::run() {
   connection_.limit_body_idle(context_.grant.timeouts.idle);
@@ -224,33 +219,26 @@ net::Task<Result<bool>> Serving::is_probe() {
 // ---- carrying it out ----
 
 net::Task<Fate> Serving::answer_probe() {
-  Outcome outcome;
+  forward::Outcome outcome;
   outcome.bytes_in = kFlushPkt.size();
   event_.detail = "git's probe, answered here";
   const Status replied = co_await http::reply(connection_, 200, result_type(route_->service), "");
   if (!replied) outcome.error = replied.error();
-  note_end(outcome);
+  context_.recorder.note(forward::end_of(event_, outcome, started_));
   co_return fate();
 }
 
 net::Task<Fate> Serving::carry() {
   const bool anonymous = context_.grant.git[rule_].credential.empty();
   upstream::Opener& opener = anonymous ? context_.direct : context_.vault;
-  // The client waits for us, and the upstream's own limits say for how long.
-  connection_.stream().no_limit();
-  auto exchange = co_await opener.open(upstream_request());
-  connection_.limit_body_idle(context_.grant.timeouts.idle);
-  Outcome outcome;
-  if (!exchange) {
-    outcome.error = std::move(exchange).error();
-  } else if (auto told = co_await connection_.send_continue(); !told) {
-    outcome.error = std::move(told).error();
-  } else {
-    outcome =
-        co_await transfer(connection_, **exchange, *route_, std::move(prefix_), context_.grant.timeouts.idle);
-    exchange->reset();
-  }
-  note_end(outcome);
+  GitPassage passage(*route_);
+  const forward::Outcome outcome = co_await forward::carry({.connection = connection_,
+                                                            .opener = opener,
+                                                            .request = upstream_request(),
+                                                            .passage = passage,
+                                                            .upstream_idle = context_.grant.timeouts.idle,
+                                                            .prefix = std::move(prefix_)});
+  context_.recorder.note(forward::end_of(event_, outcome, started_));
   if (outcome.error.reason != Reason::None) {
     co_return co_await tell_refusal(outcome.error.reason, outcome.upstream_status);
   }
@@ -301,19 +289,6 @@ net::Task<Status> Serving::record_begin() {
     if (auto recorded = co_await context_.recorder.record(std::move(more)); !recorded) co_return recorded;
   }
   co_return Status{};
-}
-
-void Serving::note_end(const Outcome& outcome) {
-  audit::Event end = event_;
-  end.kind = audit::Kind::End;
-  end.refs.clear();
-  end.reason = outcome.error.reason;
-  if (!outcome.error.detail.empty()) end.detail = outcome.error.detail;
-  end.status = outcome.upstream_status;
-  end.bytes_in = outcome.bytes_in;
-  end.bytes_out = outcome.bytes_out;
-  end.duration = std::chrono::duration_cast<std::chrono::microseconds>(net::Clock::now() - started_);
-  context_.recorder.note(std::move(end));
 }
 
 // ---- saying no ----
@@ -369,9 +344,7 @@ std::string Serving::particulars(Reason reason, int upstream_status) const {
   if (upstream_status != 0) text += fmt::format(": upstream status {}", upstream_status);
   const bool by_policy = info(reason).origin == Origin::Client && info(reason).status == 403;
   if (!by_policy) return text;
-  const std::string line = policy::line_to_add(policy::UseGit{*route_, client_.port});
-  if (!line.empty()) text += "\nWhoever runs this sandbox can allow it in its policy:\n" + line;
-  return text;
+  return text + forward::how_to_allow(policy::UseGit{*route_, client_.port});
 }
 
 }  // namespace

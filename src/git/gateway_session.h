@@ -10,13 +10,15 @@
 #include <vector>
 
 #include "audit/fake_recorder.h"
-#include "git/fake_upstream.h"
+#include "forward/fake_upstream.h"
 #include "git/gateway.h"
 #include "git/pktline.h"
 #include "http/fake_stream.h"
 
 namespace sallyport::git {
 using namespace std::string_literals;
+using forward::FakeOpener;
+using forward::UpstreamScript;
 using http::FakeStream;
 
 inline const std::string kZero(40, '0');

@@ -1,6 +1,6 @@
 // docs/git-protocol.md is what operators read: its tables say what the code does.
 
-#include "git/limits.h"
+#include "forward/limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/reason.h"
+#include "git/limits.h"
 #include "git/pktline.h"
 #include "git/push.h"
 #include "http/limits.h"
@@ -48,7 +49,7 @@ TEST(GitProtocolDocument, HasEveryLimit) {
   EXPECT_THAT(text, HasSubstr(row("ref name", kMaxRefBytes, " bytes")));
   EXPECT_THAT(text, HasSubstr(row("one capability", kMaxCapabilityBytes, " bytes")));
   EXPECT_THAT(text, HasSubstr(row("refused body that is read", kMaxDrainBytes, " bytes")));
-  EXPECT_THAT(text, HasSubstr(row("buffer of a transfer, each way", kMoveBytes, " bytes")));
+  EXPECT_THAT(text, HasSubstr(row("buffer of a transfer, each way", forward::kMoveBytes, " bytes")));
 }
 
 TEST(GitProtocolDocument, HasEveryTimeout) {
@@ -63,8 +64,8 @@ TEST(GitProtocolDocument, HasEveryTimeout) {
   EXPECT_THAT(text, HasSubstr(seconds("request head", whole(limits.request_head))));
   EXPECT_THAT(text, HasSubstr(seconds("between two requests", http::kKeepAliveIdle)));
   EXPECT_THAT(text, HasSubstr(seconds("body of a git request, without a byte moving", whole(limits.idle))));
-  EXPECT_THAT(text,
-              HasSubstr(seconds("answer to git, without a byte moving", whole(limits.idle) + kAnswerGrace)));
+  EXPECT_THAT(text, HasSubstr(seconds("answer to git, without a byte moving",
+                                      whole(limits.idle) + forward::kAnswerGrace)));
   EXPECT_THAT(text, HasSubstr(seconds("closing: the rest of what the client sends", http::kLingerTimeout)));
   EXPECT_THAT(text, HasSubstr(seconds("the upstream's TCP connection", whole(limits.connect))));
   EXPECT_THAT(text, HasSubstr(seconds("the upstream's TLS handshake", whole(limits.tls))));

@@ -13,7 +13,7 @@
 
 #include "upstream/exchange.h"
 
-namespace sallyport::git {
+namespace sallyport::forward {
 
 // What the upstream does, and what it saw. Outlives its exchanges.
 struct UpstreamScript {
@@ -27,6 +27,7 @@ struct UpstreamScript {
   upstream::AnswerHead head{.status = 200, .headers = {}, .body_bytes = std::nullopt};
   std::vector<std::string> body;
   Ends ends = Ends::Cleanly;
+  upstream::Exchange::Switched switched;  // for a head with 101
 
   std::vector<upstream::Request> opened;
   std::string sent;
@@ -70,6 +71,10 @@ class FakeExchange : public upstream::Exchange {
     if (script_.ends == UpstreamScript::Ends::Cleanly) co_return std::size_t{0};
     co_return fail(aborted_ ? Reason::UpstreamClosed : Reason::UpstreamTruncated, "fake");
   }
+  Result<Switched> take_stream() override {
+    if (script_.head.status != 101) return fail(Reason::Internal, "fake");
+    return std::move(script_.switched);
+  }
   void abort() noexcept override {
     aborted_ = true;
     wake();
@@ -107,4 +112,4 @@ class FakeOpener : public upstream::Opener {
   UpstreamScript& script_;
 };
 
-}  // namespace sallyport::git
+}  // namespace sallyport::forward

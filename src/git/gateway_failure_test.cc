@@ -1,11 +1,10 @@
 // What goes wrong on either side while a request is carried, and what the other side sees of it.
 
-#include "git/transfer.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "forward/limits.h"
 #include "git/gateway_session.h"
 #include "git/limits.h"
 
@@ -246,7 +245,7 @@ TEST(GitTransfer, GivesAClientMoreTimeForAnAnswerThanTheUpstreamHas) {
   session.grant.timeouts.idle = std::chrono::milliseconds(5);
   answer_with(session.vault_script, "upload-pack-advertisement", {"0000"});
   session.run();
-  EXPECT_EQ(session.stream.idle_limit, std::chrono::milliseconds(5) + kAnswerGrace);
+  EXPECT_EQ(session.stream.idle_limit, std::chrono::milliseconds(5) + forward::kAnswerGrace);
 }
 
 TEST(GitTransfer, LimitsTheSilenceOfARefusedRequestToo) {

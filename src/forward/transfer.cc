@@ -1,0 +1,223 @@
+#include "forward/transfer.h"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/experimental/parallel_group.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <exception>
+#include <utility>
+
+#include "forward/limits.h"
+
+namespace sallyport::forward {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr int kSwitchingProtocols = 101;
+
+// The two coroutines of a transfer and what they tell each other. Only the answer's returns by itself, and
+// the other one is cancelled then: never inside a read of the body or a call of the exchange, where bytes
+// would be lost, but only where it waits for the client to leave or for a change.
+class Transferring {
+ public:
+  Transferring(Journey& journey, upstream::Exchange& exchange, const asio::any_io_executor& executor)
+      : connection_(journey.connection),
+        exchange_(exchange),
+        passage_(journey.passage),
+        upstream_idle_(journey.upstream_idle),
+        prefix_(std::move(journey.prefix)),
+        max_body_(journey.max_body),
+        change_(executor, net::Clock::time_point::max()) {}
+
+  net::Task<> move_body();
+  net::Task<> move_answer();
+  Outcome take_outcome() { return std::move(outcome_); }
+
+ private:
+  // What the body's coroutine is doing.
+  enum class Body : std::uint8_t { Reading, Sending, Waiting };
+
+  net::Task<Status> send_all();
+  net::Task<bool> send(std::string_view bytes);
+  net::Task<Status> pass_on(upstream::AnswerHead head);
+  net::Task<Status> relay(Passage::Reply reply);
+  net::Task<Status> relay_body(std::optional<std::uint64_t> length);
+  net::Task<> wait_for_change();
+  // The first failure is the cause, the others follow from it.
+  void blame(Error error);
+
+  http::Connection& connection_;
+  upstream::Exchange& exchange_;
+  Passage& passage_;
+  net::Clock::duration upstream_idle_;
+  std::string prefix_;
+  std::uint64_t max_body_;
+  asio::steady_timer change_;  // never expires; cancelled when body_ has changed
+  Body body_ = Body::Waiting;
+  bool answer_decided_ = false;   // nothing more is to be sent
+  bool answer_complete_ = false;  // its last bytes are being written: the client may leave
+  Outcome outcome_;
+};
+
+net::Task<> Transferring::wait_for_change() {
+  co_await change_.async_wait(asio::as_tuple(asio::use_awaitable));
+}
+
+void Transferring::blame(Error error) {
+  if (outcome_.error.reason == Reason::None) outcome_.error = std::move(error);
+}
+
+net::Task<> Transferring::move_body() {
+  Status status = co_await send_all();
+  body_ = Body::Waiting;
+  change_.cancel();
+  if (status && connection_.body_finished()) status = co_await connection_.wait_for_close();
+  if (!status && !answer_decided_ && !answer_complete_) {
+    // Nobody is there any more to read the answer, or the body's end can never come.
+    blame(std::move(status).error());
+    exchange_.abort();
+    if (connection_.response_begun()) connection_.abort();
+  }
+  for (;;) co_await wait_for_change();
+}
+
+// Until the body's end, or until the upstream takes no more: then the answer says why. Fails when the client
+// does.
+net::Task<Status> Transferring::send_all() {
+  if (!prefix_.empty() && !co_await send(prefix_)) co_return Status{};
+  prefix_ = {};
+  std::string buffer(connection_.body_finished() ? 0 : kMoveBytes, '\0');
+  while (!connection_.body_finished()) {
+    if (answer_decided_) co_return Status{};
+    body_ = Body::Reading;
+    const auto got = co_await connection_.read_body(buffer);
+    if (!got) co_return fail(Result(got));
+    if (answer_decided_) co_return Status{};
+    if (*got > max_body_ - outcome_.bytes_in) co_return fail(Reason::TooLarge, "the body");
+    if (*got > 0 && !co_await send(std::string_view(buffer).substr(0, *got))) co_return Status{};
+  }
+  body_ = Body::Sending;
+  co_await exchange_.end_body();
+  // The client owes nothing now; how long the upstream may think is the exchange's to limit.
+  if (!connection_.response_begun()) connection_.stream().no_limit();
+  co_return Status{};
+}
+
+net::Task<bool> Transferring::send(std::string_view bytes) {
+  body_ = Body::Sending;
+  outcome_.bytes_in += bytes.size();
+  const Status sent = co_await exchange_.send_body(bytes);
+  co_return sent.has_value();
+}
+
+net::Task<> Transferring::move_answer() {
+  auto head = co_await exchange_.read_head();
+  Status status;
+  if (!head) {
+    status = fail(std::move(head));
+  } else {
+    outcome_.upstream_status = head->status;
+    status = co_await pass_on(std::move(*head));
+  }
+  if (!status) blame(std::move(status).error());
+  answer_decided_ = true;
+  if (body_ == Body::Sending) exchange_.abort();  // who answers and reads no further would hold it for long
+  while (body_ != Body::Waiting) co_await wait_for_change();
+}
+
+net::Task<Status> Transferring::pass_on(upstream::AnswerHead head) {
+  if (head.status == kSwitchingProtocols) {
+    auto switched = exchange_.take_stream();
+    if (!switched) co_return fail(std::move(switched));
+    outcome_.switched = std::move(*switched);
+    outcome_.switched_head = std::move(head);
+    co_return Status{};
+  }
+  auto reply = passage_.begin(std::move(head));
+  if (!reply) co_return fail(std::move(reply));
+  co_return co_await relay(std::move(*reply));
+}
+
+net::Task<Status> Transferring::relay(Passage::Reply reply) {
+  const auto length = reply.length;
+  connection_.limit_body_idle(upstream_idle_ + kAnswerGrace);
+  Status status = co_await connection_.begin_response(reply.status, std::move(reply.fields), length);
+  if (status) status = co_await relay_body(length);
+  if (status) {
+    answer_complete_ = true;
+    status = co_await connection_.end_response();
+  }
+  if (!status) {
+    answer_decided_ = true;  // the failing read of the body, which follows, is not the cause
+    connection_.abort();
+  }
+  co_return status;
+}
+
+net::Task<Status> Transferring::relay_body(std::optional<std::uint64_t> length) {
+  std::string buffer(kMoveBytes, '\0');
+  for (;;) {
+    const auto got = co_await exchange_.read_body(buffer);
+    if (!got) co_return fail(Result(got));
+    if (*got == 0) break;
+    const auto passed = passage_.pass(std::string_view(buffer).substr(0, *got));
+    if (!passed) co_return fail(Result(passed));
+    outcome_.bytes_out += passed->size();
+    answer_complete_ = length == outcome_.bytes_out;
+    if (auto written = co_await connection_.write_body(*passed); !written) co_return written;
+  }
+  co_return passage_.end();
+}
+
+// A coroutine that was cancelled throws operation_aborted; anything else is a bug that must not be lost.
+void rethrow_unless_cancelled(const std::exception_ptr& exception) {
+  if (!exception) return;
+  try {
+    std::rethrow_exception(exception);
+  } catch (const boost::system::system_error& error) {
+    if (error.code() != asio::error::operation_aborted) throw;
+  }
+}
+
+net::Task<Outcome> transfer(Journey& journey, upstream::Exchange& exchange) {
+  const auto executor = co_await asio::this_coro::executor;
+  Transferring both(journey, exchange, executor);
+  auto group =
+      asio::experimental::make_parallel_group(asio::co_spawn(executor, both.move_body(), asio::deferred),
+                                              asio::co_spawn(executor, both.move_answer(), asio::deferred));
+  const auto [order, body_exception, answer_exception] =
+      co_await group.async_wait(asio::experimental::wait_for_one(), asio::use_awaitable);
+  (void)order;
+  rethrow_unless_cancelled(body_exception);
+  rethrow_unless_cancelled(answer_exception);
+  Outcome outcome = both.take_outcome();
+  if (outcome.error.reason != Reason::None && journey.connection.response_begun()) {
+    journey.connection.abort();
+  }
+  co_return outcome;
+}
+
+}  // namespace
+
+net::Task<Outcome> carry(Journey journey) {
+  // The client waits for us, and the upstream's own limits say for how long.
+  journey.connection.stream().no_limit();
+  auto exchange = co_await journey.opener.open(std::move(journey.request));
+  journey.connection.limit_body_idle(journey.upstream_idle);
+  Outcome outcome;
+  if (!exchange) {
+    outcome.error = std::move(exchange).error();
+  } else if (auto told = co_await journey.connection.send_continue(); !told) {
+    outcome.error = std::move(told).error();
+  } else {
+    outcome = co_await transfer(journey, **exchange);
+  }
+  co_return outcome;
+}
+
+}  // namespace sallyport::forward
