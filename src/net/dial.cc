@@ -2,19 +2,14 @@
 
 #include <sys/socket.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <cerrno>
+#include <algorithm>
 #include <utility>
 
+#include "net/connect_race.h"
 #include "os/endpoint.h"
 
 namespace sallyport::net {
 namespace {
-
-namespace asio = boost::asio;
 
 os::Endpoint endpoint(const policy::IpAddress& address, std::uint16_t port) {
   const bool v4 = address.family == policy::Family::V4;
@@ -22,53 +17,9 @@ os::Endpoint endpoint(const policy::IpAddress& address, std::uint16_t port) {
       .family = static_cast<sa_family_t>(v4 ? AF_INET : AF_INET6), .address = address.bytes, .port = port};
 }
 
-// What was dialled is what was judged: says so even if the kernel's translation tables say otherwise.
-Status check_peer(int socket, const os::Endpoint& wanted) {
-  os::SocketAddress peer;
-  peer.length = sizeof peer.storage;
-  if (::getpeername(socket, peer.get(), &peer.length) != 0) {
-    return fail_errno(Reason::UpstreamUnreachable, "getpeername");
-  }
-  if (os::endpoint_from(peer.storage) == wanted) return {};
-  return fail(Reason::UpstreamUnreachable, "connected to another address than was dialled");
-}
-
-// Waits until a connection under way is made or has failed.
-Task<Result<Fd>> finish_connect(Worker& worker, Fd socket, Clock::duration limit) {
-  asio::posix::stream_descriptor descriptor(worker.io(), socket.get());
-  (void)socket.release();
-  Deadline deadline(worker, [&descriptor] {
-    boost::system::error_code ignored;
-    descriptor.cancel(ignored);
-  });
-  deadline.set(limit);
-  boost::system::error_code error;
-  co_await descriptor.async_wait(asio::posix::stream_descriptor::wait_write,
-                                 asio::redirect_error(asio::use_awaitable, error));
-  if (deadline.expired()) co_return fail(Reason::UpstreamTimeout, "connecting took too long");
-  int problem = 0;
-  socklen_t size = sizeof problem;
-  if (error || ::getsockopt(descriptor.native_handle(), SOL_SOCKET, SO_ERROR, &problem, &size) != 0) {
-    co_return fail(Reason::UpstreamUnreachable, "connect: " + error.message());
-  }
-  if (problem != 0) co_return fail(Reason::UpstreamUnreachable, "connect: " + errno_text(problem));
-  co_return Fd(descriptor.release());
-}
-
-Task<Result<Dialled>> connect_to(Worker& worker, policy::IpAddress address, std::uint16_t port,
-                                 Clock::duration limit) {
-  const os::Endpoint there = endpoint(address, port);
-  Fd socket(::socket(there.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) co_return fail_errno(Reason::UpstreamUnreachable, "socket");
-  const os::SocketAddress to = os::socket_address(there);
-  if (::connect(socket.get(), to.get(), to.length) != 0) {
-    if (errno != EINPROGRESS) co_return fail_errno(Reason::UpstreamUnreachable, "connect");
-    auto connected = co_await finish_connect(worker, std::move(socket), limit);
-    if (!connected) co_return fail(std::move(connected));
-    socket = std::move(*connected);
-  }
-  if (auto status = check_peer(socket.get(), there); !status) co_return fail(std::move(status));
-  co_return Dialled{std::move(socket), address, port};
+policy::IpAddress address_of(const os::Endpoint& there) {
+  return {.family = there.family == AF_INET ? policy::Family::V4 : policy::Family::V6,
+          .bytes = there.address};
 }
 
 }  // namespace
@@ -84,6 +35,21 @@ Status check_addresses(const policy::HostName& name, const std::vector<policy::I
   return {};
 }
 
+std::vector<policy::IpAddress> in_dialling_order(const std::vector<policy::IpAddress>& addresses) {
+  std::vector<policy::IpAddress> v6;
+  std::vector<policy::IpAddress> v4;
+  for (const policy::IpAddress& address : addresses) {
+    (address.family == policy::Family::V6 ? v6 : v4).push_back(address);
+  }
+  std::vector<policy::IpAddress> ordered;
+  for (std::size_t i = 0; i < std::max(v6.size(), v4.size()); ++i) {
+    if (i < v6.size()) ordered.push_back(v6[i]);
+    if (i < v4.size()) ordered.push_back(v4[i]);
+  }
+  if (ordered.size() > kMaxDialledAddresses) ordered.resize(kMaxDialledAddresses);
+  return ordered;
+}
+
 Task<Result<Dialled>> dial(Worker& worker, Resolver& resolver, policy::HostName name, std::uint16_t port,
                            const policy::UpstreamHost& host, Clock::duration connect_limit) {
   std::vector<policy::IpAddress> addresses;
@@ -94,20 +60,16 @@ Task<Result<Dialled>> dial(Worker& worker, Resolver& resolver, policy::HostName 
     auto resolved = co_await resolver.resolve(name);
     if (!resolved) co_return fail(std::move(resolved));
     if (auto status = check_addresses(name, *resolved, host); !status) co_return fail(std::move(status));
-    addresses = std::move(*resolved);
+    addresses = in_dialling_order(*resolved);
   }
 
-  const auto end = Clock::now() + connect_limit;
-  Error last{Reason::UpstreamUnresolved, name.str() + ": no address"};
-  for (std::size_t i = 0; i < addresses.size(); ++i) {
-    // Each one left gets its even share of the time, so that a silent first does not take it all.
-    const auto share = (end - Clock::now()) / static_cast<Clock::rep>(addresses.size() - i);
-    auto dialled = co_await connect_to(worker, addresses[i], port, share);
-    if (dialled) co_return std::move(*dialled);
-    last = std::move(dialled).error();
-    last.detail = name.str() + " at " + endpoint(addresses[i], port).text() + ": " + last.detail;
+  std::vector<os::Endpoint> endpoints;
+  for (const policy::IpAddress& address : addresses) endpoints.push_back(endpoint(address, port));
+  auto connected = co_await connect_first(worker, std::move(endpoints), connect_limit);
+  if (!connected) {
+    co_return fail(connected.error().reason, name.str() + " at " + connected.error().detail);
   }
-  co_return std::unexpected(std::move(last));
+  co_return Dialled{std::move(connected->socket), address_of(connected->peer), port};
 }
 
 }  // namespace sallyport::net

@@ -5,7 +5,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "net/name_server_fixture.h"
 #include "net/test_support.h"
+#include "os/endpoint.h"
 #include "os/netlink.h"
 #include "os/userns.h"
 
@@ -120,8 +122,100 @@ TEST(Dial, ADeniedAddressIsNamedAndNothingIsDialled) {
   EXPECT_FALSE(listener.accept());
 }
 
-// In a network of its own where every address is this machine: 1.1.1.1 refuses, 9.9.9.9 listens.
-[[noreturn]] void dial_two_addresses_in_own_network() {
+TEST(Dial, TheFamiliesTakeTurnsIpv6First) {
+  const auto order = [](std::vector<const char*> texts) {
+    std::vector<policy::IpAddress> addresses;
+    for (const char* text : texts) addresses.push_back(ip(text));
+    std::vector<std::string> ordered;
+    for (const auto& address : in_dialling_order(addresses)) ordered.push_back(address.str());
+    return ordered;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(order({"1.1.1.1", "1.1.1.2", "1.1.1.3", "2606::1", "2606::2"}),
+            (Texts{"2606::1", "1.1.1.1", "2606::2", "1.1.1.2", "1.1.1.3"}));
+  EXPECT_EQ(order({"2606::1", "2606::2"}), (Texts{"2606::1", "2606::2"}));
+  EXPECT_EQ(order({"1.1.1.1", "1.1.1.2"}), (Texts{"1.1.1.1", "1.1.1.2"}));
+  EXPECT_EQ(order(std::vector<const char*>(40, "1.1.1.1")).size(), kMaxDialledAddresses);
+}
+
+TEST(Dial, AnAddressThatWouldNotBeTriedIsCheckedToo) {
+  Worker worker;
+  FixedResolver resolver;
+  resolver.addresses.assign(kMaxDialledAddresses, ip("1.1.1.1"));
+  resolver.addresses.push_back(ip("127.0.0.1"));
+  const auto dialled = test::run(
+      worker, dial(worker, resolver, test::host("forge.test"), 443, {}, std::chrono::milliseconds(1)));
+  ASSERT_FALSE(dialled);
+  EXPECT_EQ(dialled.error().reason, Reason::AddressDenied);
+}
+
+// The catalogue's E1 to E16: what a name server may answer for an allowed name.
+TEST(Dial, NoSpecialAddressIsDialled) {
+  const struct {
+    const char* address;
+    bool opened_by_allow_private;
+  } cases[] = {
+      {"10.0.0.1", true},
+      {"172.16.0.1", true},
+      {"192.168.0.1", true},
+      {"127.0.0.1", false},
+      {"0.0.0.0", false},
+      {"169.254.169.254", false},
+      {"169.254.170.2", false},
+      {"169.254.170.23", false},
+      {"100.100.100.200", false},
+      {"fd00:ec2::254", false},
+      {"fd00:ec2::23", false},
+      {"fd20:ce::254", false},
+      {"fd00:c1::a9fe:a9fe", false},
+      {"fd00:42::42", false},
+      {"fe80::a9fe:a9fe", false},
+      {"100.64.0.1", true},
+      {"198.18.0.1", false},
+      {"192.0.0.1", false},
+      {"192.0.2.1", false},
+      {"198.51.100.1", false},
+      {"203.0.113.1", false},
+      {"240.0.0.1", false},
+      {"255.255.255.255", false},
+      {"224.0.0.1", false},
+      {"::ffff:10.0.0.1", false},
+      {"64:ff9b::a00:1", false},
+      {"2002:a00:1::1", false},
+      {"2001:0:4136:e378:8000:63bf:3fff:fdd2", false},
+      {"::a00:1", false},
+      {"fec0::1", false},
+      {"ff02::1", false},
+      {"3fff::1", false},
+      {"5f00::1", false},
+      {"168.63.129.16", false},
+      {"fd12:3456:789a::1", true},
+  };
+  Worker worker;
+  for (const auto& c : cases) {
+    // Alone, and on either side of one that is good.
+    for (const auto& answer :
+         {std::vector{ip(c.address)}, {ip(c.address), ip("1.1.1.1")}, {ip("1.1.1.1"), ip(c.address)}}) {
+      FixedResolver resolver;
+      resolver.addresses = answer;
+      const auto dialled = test::run(worker, dial(worker, resolver, test::host("forge.test"), 443, {}));
+      ASSERT_FALSE(dialled) << c.address;
+      EXPECT_EQ(dialled.error().reason, Reason::AddressDenied) << c.address;
+      EXPECT_EQ(dialled.error().detail, "forge.test resolves to " + ip(c.address).str());
+      EXPECT_EQ(resolver.questions, 1);
+    }
+    policy::UpstreamHost host;
+    host.allow_private = true;
+    EXPECT_EQ(check_addresses(test::host("forge.test"), {ip(c.address)}, host).has_value(),
+              c.opened_by_allow_private)
+        << c.address;
+  }
+}
+
+// What follows runs in a network of its own where every address is this machine.
+constexpr std::uint16_t kPort = 4443;  // needs no privilege
+
+void enter_own_network() {
   const bool entered =
       ::geteuid() == 0 ? ::unshare(CLONE_NEWNET) == 0 : os::enter_new_namespaces().has_value();
   const auto route = os::open_route_socket(0);
@@ -129,27 +223,59 @@ TEST(Dial, ADeniedAddressIsNamedAndNothingIsDialled) {
       !os::route_everything_to_loopback(route->get(), AF_INET)) {
     ::_exit(2);
   }
-  const Fd listener(::socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  ::inet_pton(AF_INET, "9.9.9.9", &at.sin_addr);
-  constexpr std::uint16_t kPort = 4443;  // needs no privilege
-  at.sin_port = htons(kPort);
-  if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 ||
-      ::listen(listener.get(), 4) != 0) {
-    ::_exit(3);
-  }
+}
+
+Fd listen_at(const char* address) {
+  Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+  const auto at = os::socket_address(os::endpoint_from(address, kPort).value());
+  if (::bind(listener.get(), at.get(), at.length) != 0 || ::listen(listener.get(), 4) != 0) ::_exit(3);
+  return listener;
+}
+
+[[noreturn]] void dial_two_addresses() {
+  enter_own_network();
+  const Fd listener = listen_at("9.9.9.9");
   Worker worker;
   FixedResolver resolver;
   resolver.addresses = {ip("1.1.1.1"), ip("9.9.9.9")};
-  const policy::UpstreamHost host;
-  const auto dialled = test::run(worker, dial(worker, resolver, test::host("forge.test"), kPort, host));
+  const auto dialled = test::run(worker, dial(worker, resolver, test::host("forge.test"), kPort, {}));
   const bool good = dialled && dialled->address == ip("9.9.9.9") && resolver.questions == 1;
   ::_exit(good ? 0 : 1);
 }
 
 TEST(DialDeathTest, TriesTheNextAddressWhenOneRefuses) {
-  EXPECT_EXIT(dial_two_addresses_in_own_network(), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(dial_two_addresses(), ::testing::ExitedWithCode(0), "");
+}
+
+// The catalogue's E18: a public address the first time, loopback from then on.
+[[noreturn]] void dial_a_name_that_changes_its_mind() {
+  enter_own_network();
+  const Fd good = listen_at("9.9.9.9");
+  const Fd inside = listen_at("127.0.0.1");
+  Worker worker;
+  test::NameServer server(worker);
+  server.records["rebind.test"] = {"9.9.9.9"};
+  int answers = 0;
+  server.say = [&](test::DnsReply reply) {
+    constexpr int kFamilies = 2;
+    if (++answers > kFamilies && !reply.answers.empty()) reply.answers.front().value = "127.0.0.1";
+    return std::vector{reply};
+  };
+  const auto resolver = Resolver::make(worker, server.servers).value();
+  const auto dial_it = [&] {
+    return test::run(worker, dial(worker, *resolver, test::host("rebind.test"), kPort, {}));
+  };
+  const auto first = dial_it();
+  if (!first || first->address != ip("9.9.9.9") || server.asked.size() != 2) ::_exit(4);
+  const auto second = dial_it();
+  if (second || second.error().reason != Reason::AddressDenied || server.asked.size() != 4) ::_exit(5);
+  const Fd accepted(::accept(good.get(), nullptr, nullptr));
+  const Fd rebound(::accept(inside.get(), nullptr, nullptr));
+  ::_exit(accepted && !rebound ? 0 : 1);
+}
+
+TEST(DialDeathTest, AsksOnceAndDialsWhatItChecked) {
+  EXPECT_EXIT(dial_a_name_that_changes_its_mind(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <ares.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -10,6 +11,7 @@
 #include <map>
 #include <utility>
 
+#include "base/text.h"
 #include "net/dial.h"
 #include "net/event.h"
 
@@ -18,16 +20,21 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr int kTryMilliseconds = 1500;  // for one server; doubles with each try
-constexpr int kTries = 2;
+// How long one server has before the next is asked; doubles when all have been, and late answers are still
+// taken. Short enough for kMaxResolvers of them within kResolveLimit.
+constexpr int kTryMilliseconds = 600;
+constexpr int kTries = 3;
 
 // A pending question. Owned by the coroutine that waits and by c-ares, whichever lives longer.
 struct Question {
-  Question(Worker& worker, std::size_t& all) : answered(worker), pending(all) {}
+  Question(Worker& worker, policy::HostName name, std::size_t& all)
+      : host(std::move(name)), answered(worker), pending(all) {}
 
+  policy::HostName host;
   Event answered;
   std::size_t& pending;  // the resolver's, which outlives what c-ares is asked
   int status = ARES_SUCCESS;
+  std::string_view problem;  // of an answer that cannot be used
   std::vector<policy::IpAddress> addresses;
 };
 
@@ -50,15 +57,34 @@ std::optional<policy::IpAddress> address_of(const ares_addrinfo_node& node) {
   return std::nullopt;
 }
 
-// Until connections race (RFC 8305), IPv4 first: it is what a half-configured host can use.
-std::vector<policy::IpAddress> in_dialling_order(const std::vector<policy::IpAddress>& addresses) {
-  std::vector<policy::IpAddress> ordered;
-  for (const auto family : {policy::Family::V4, policy::Family::V6}) {
-    for (const policy::IpAddress& address : addresses) {
-      if (address.family == family && ordered.size() < kMaxResolvedAddresses) ordered.push_back(address);
-    }
+// What is wrong with the aliases that lead from `host` to the addresses, or "". c-ares follows every alias in
+// an answer, whosever it is; only those that hang on the question count.
+std::string_view judge_aliases(const policy::HostName& host, const ares_addrinfo_cname* alias) {
+  std::vector<std::string> chain{host.str()};
+  for (; alias != nullptr; alias = alias->next) {
+    const std::string owner = lowered(alias->alias);
+    const std::string target = lowered(alias->name);
+    // The answers for the two families stand behind each other.
+    if (owner == host.str()) chain.resize(1);
+    if (owner != chain.back()) return "the answer has an alias of another name";
+    if (std::ranges::find(chain, target) != chain.end()) return "its aliases lead in a circle";
+    chain.push_back(target);
+    if (chain.size() > kMaxCnames + 1) return "too many aliases";
   }
-  return ordered;
+  return "";
+}
+
+void take_addresses(const ares_addrinfo& list, Question& question) {
+  question.problem = judge_aliases(question.host, list.cnames);
+  for (const ares_addrinfo_node* node = list.nodes; node != nullptr; node = node->ai_next) {
+    const auto address = address_of(*node);
+    if (!address) continue;
+    if (question.addresses.size() == kMaxResolvedAddresses) {
+      question.problem = "too many addresses";
+      return;
+    }
+    question.addresses.push_back(*address);
+  }
 }
 
 void on_answer(void* argument, int status, int /*timeouts*/, ares_addrinfo* list) {
@@ -66,11 +92,10 @@ void on_answer(void* argument, int status, int /*timeouts*/, ares_addrinfo* list
   Question& question = **holder;
   question.status = status;
   --question.pending;
-  for (const ares_addrinfo_node* node = list != nullptr ? list->nodes : nullptr; node != nullptr;
-       node = node->ai_next) {
-    if (const auto address = address_of(*node)) question.addresses.push_back(*address);
+  if (list != nullptr) {
+    take_addresses(*list, question);
+    ares_freeaddrinfo(list);
   }
-  if (list != nullptr) ares_freeaddrinfo(list);
   question.answered.set();
 }
 
@@ -115,7 +140,7 @@ class AresResolver final : public Resolver {
       co_return fail(Reason::Overloaded, "resolving " + host.str() + ": too many names are asked for");
     }
     ++pending_;
-    auto question = std::make_shared<Question>(worker_, pending_);
+    auto question = std::make_shared<Question>(worker_, host, pending_);
     ares_addrinfo_hints hints{};
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
@@ -130,10 +155,12 @@ class AresResolver final : public Resolver {
     if (question->status == ARES_ETIMEOUT) {
       co_return fail(Reason::UpstreamTimeout, "resolving " + host.str() + ": no name server answers");
     }
-    if (question->status != ARES_SUCCESS || question->addresses.empty()) {
-      co_return fail(Reason::UpstreamUnresolved, host.str() + ": " + ares_strerror(question->status));
+    if (question->status == ARES_SUCCESS && question->addresses.empty()) question->status = ARES_ENODATA;
+    if (question->status != ARES_SUCCESS) question->problem = ares_strerror(question->status);
+    if (!question->problem.empty()) {
+      co_return fail(Reason::UpstreamUnresolved, host.str() + ": " + std::string(question->problem));
     }
-    co_return in_dialling_order(question->addresses);
+    co_return std::move(question->addresses);
   }
 
  private:

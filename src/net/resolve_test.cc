@@ -1,110 +1,48 @@
 #include <gtest/gtest.h>
 
-#include <array>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <map>
+#include <algorithm>
+#include <set>
 
 #include "net/dial.h"
+#include "net/name_server_fixture.h"
 #include "net/test_support.h"
 
 namespace sallyport::net {
 namespace {
 
-constexpr char kTypeA = 1;
-
-// A name server of one file on loopback. What it does not know gets NXDOMAIN; "silent.test" gets no answer.
-class NameServer {
- public:
-  explicit NameServer(Worker& worker) : socket_(worker.io()) {
-    const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    EXPECT_GE(fd, 0);
-    if (fd < 0) return;
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&at), size), 0);
-    EXPECT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size), 0);
-    servers = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
-    socket_.assign(fd);
-    worker.spawn("name server", serve());
-  }
-
-  std::string servers;
-  std::map<std::string, std::vector<std::string>> records;  // of either family
-  std::vector<std::string> asked;
-
- private:
-  Task<> serve() {
-    for (;;) {
-      co_await socket_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                                  boost::asio::use_awaitable);
-      std::array<char, 512> buffer{};
-      sockaddr_in from{};
-      socklen_t size = sizeof from;
-      const auto got = ::recvfrom(socket_.native_handle(), buffer.data(), buffer.size(), 0,
-                                  reinterpret_cast<sockaddr*>(&from), &size);
-      if (got < 17) continue;
-      const std::string reply = answer({buffer.data(), static_cast<std::size_t>(got)});
-      if (reply.empty()) continue;
-      ::sendto(socket_.native_handle(), reply.data(), reply.size(), 0, reinterpret_cast<sockaddr*>(&from),
-               size);
-    }
-  }
-
-  std::string answer(std::string_view query) {
-    std::string name;
-    std::size_t at = 12;
-    while (query[at] != 0) {
-      const auto length = static_cast<std::size_t>(query[at]);
-      if (!name.empty()) name += '.';
-      name += query.substr(at + 1, length);
-      at += length + 1;
-    }
-    const char type = query[at + 2];
-    asked.push_back(name);
-    if (name == "silent.test") return {};
-    const auto found = records.find(name);
-    std::string answers;
-    char count = 0;
-    for (const std::string& text : found == records.end() ? std::vector<std::string>() : found->second) {
-      const auto address = policy::IpAddress::parse(text).value();
-      const bool v4 = address.family == policy::Family::V4;
-      if (v4 != (type == kTypeA)) continue;
-      const std::size_t bytes = v4 ? 4 : 16;
-      answers += std::string("\xc0\x0c\0", 3) + type + std::string("\0\x01\0\0\0\x3c\0", 7) +
-                 static_cast<char>(bytes);
-      answers.append(reinterpret_cast<const char*>(address.bytes.data()), bytes);
-      ++count;
-    }
-    const char code = found == records.end() ? '\x83' : '\x80';
-    std::string reply(query.substr(0, 2));
-    reply += std::string("\x81", 1) + code + std::string("\0\x01\0", 3) + count + std::string("\0\0\0\0", 4);
-    return reply + std::string(query.substr(12, at + 5 - 12)) + answers;
-  }
-
-  boost::asio::posix::stream_descriptor socket_;
-};
+using test::DnsReply;
+using test::NameServer;
+using Replies = std::vector<DnsReply>;
 
 class Resolve : public ::testing::Test {
  protected:
   auto resolve(const char* name) { return test::run(worker, resolver->resolve(test::host(name))); }
 
+  // The addresses in order, or why there are none.
+  std::vector<std::string> texts(const char* name) {
+    const auto got = resolve(name);
+    if (!got) return {std::string(info(got.error().reason).code), got.error().detail};
+    std::vector<std::string> found;
+    for (const auto& address : *got) found.push_back(address.str());
+    std::ranges::sort(found);
+    return found;
+  }
+
+  static Replies unless_silent(const DnsReply& good) {
+    return good.name == "silent.test" ? Replies{} : Replies{good};
+  }
+
   Worker worker;
   NameServer server{worker};
   std::unique_ptr<Resolver> resolver =
       Resolver::make(worker, server.servers, std::chrono::seconds(1)).value();
+
+  void SetUp() override { server.say = unless_silent; }
 };
 
 TEST_F(Resolve, AsksForBothFamilies) {
   server.records["both.test"] = {"2001:db8::1", "192.0.2.1", "192.0.2.2"};
-  const auto got = resolve("both.test");
-  ASSERT_TRUE(got) << got.error().detail;
-  std::vector<std::string> texts;
-  for (const auto& address : *got) texts.push_back(address.str());
-  EXPECT_EQ(texts, (std::vector<std::string>{"192.0.2.1", "192.0.2.2", "2001:db8::1"}));
+  EXPECT_EQ(texts("both.test"), (std::vector<std::string>{"192.0.2.1", "192.0.2.2", "2001:db8::1"}));
 }
 
 TEST_F(Resolve, AsksForThatNameAndNoOther) {
@@ -122,11 +60,191 @@ TEST_F(Resolve, ANameWithoutAddressIsUnresolved) {
   EXPECT_EQ(got.error().reason, Reason::UpstreamUnresolved);
 }
 
-TEST_F(Resolve, KeepsNoMoreThanItsLimit) {
-  for (int i = 1; i <= 20; ++i) server.records["many.test"].push_back("192.0.2." + std::to_string(i));
+TEST_F(Resolve, ATruncatedAnswerIsFetchedOverTcpAndMayHaveAsManyAddressesAsItsLimit) {
+  server.say = [](DnsReply reply) {
+    reply.truncated = !reply.over_tcp;
+    if (reply.truncated) reply.answers.clear();
+    return Replies{reply};
+  };
+  for (std::size_t i = 0; i < kMaxResolvedAddresses; ++i) {
+    server.records["many.test"].push_back("192.0.2." + std::to_string(i));
+  }
   const auto got = resolve("many.test");
   ASSERT_TRUE(got) << got.error().detail;
   EXPECT_EQ(got->size(), kMaxResolvedAddresses);
+  EXPECT_EQ(server.tcp_questions, 2);
+  // One more could be the one that may not be dialled.
+  server.records["many.test"].emplace_back("2001:db8::1");
+  EXPECT_EQ(texts("many.test"),
+            (std::vector<std::string>{"upstream_unresolved", "many.test: too many addresses"}));
+}
+
+TEST_F(Resolve, AnAnswerThatDoesNotFitTheQuestionIsIgnored) {
+  server.records["both.test"] = {"192.0.2.1"};
+  const std::pair<const char*, std::function<void(DnsReply&)>> forgeries[] = {
+      {"another id", [](DnsReply& reply) { reply.id[0] = static_cast<char>(reply.id[0] ^ 1); }},
+      {"another name", [](DnsReply& reply) { reply.name = "other.test"; }},
+      {"another type", [](DnsReply& reply) { reply.type = 16; }},
+      {"another port", [](DnsReply& reply) { reply.from_elsewhere = true; }},
+  };
+  for (const auto& [what, forge] : forgeries) {
+    server.say = [&](const DnsReply& good) {
+      DnsReply forged = good;
+      for (auto& record : forged.answers) record.value = "192.0.2.66";
+      forge(forged);
+      return Replies{forged, good};
+    };
+    EXPECT_EQ(texts("both.test"), std::vector<std::string>{"192.0.2.1"}) << what;
+  }
+}
+
+TEST_F(Resolve, IdsAndPortsCannotBeForetold) {
+  server.records["both.test"] = {"192.0.2.1"};
+  for (int i = 0; i < 16; ++i) ASSERT_TRUE(resolve("both.test"));
+  int successors = 0;
+  for (std::size_t i = 1; i < server.ids.size(); ++i) {
+    const auto number = [&](std::size_t at) {
+      return (static_cast<unsigned char>(server.ids[at][0]) << 8) +
+             static_cast<unsigned char>(server.ids[at][1]);
+    };
+    if (number(i) == number(i - 1) + 1) ++successors;
+  }
+  EXPECT_LT(successors, 4);
+  // A socket for each time that there is something to ask.
+  EXPECT_GT(std::set(server.ports.begin(), server.ports.end()).size(), 8U);
+}
+
+TEST_F(Resolve, OnlyTheChainFromTheQuestionCounts) {
+  const struct {
+    const char* what;
+    std::map<std::string, std::vector<std::string>> records;
+    std::vector<test::DnsRecord> instead;  // of the records
+    std::vector<std::string> expected;
+  } cases[] = {
+      {"an alias",
+       {{"a.test", {"b.test"}}, {"b.test", {"192.0.2.1", "2001:db8::1"}}},
+       {},
+       {"192.0.2.1", "2001:db8::1"}},
+      {"an address of another name", {}, {{"a.test", "192.0.2.1"}, {"b.test", "192.0.2.66"}}, {"192.0.2.1"}},
+      {"nothing but that",
+       {},
+       {{"b.test", "192.0.2.66"}},
+       {"upstream_unresolved", "a.test: DNS server returned answer with no data"}},
+      {"an alias of another name",
+       {},
+       {{"b.test", "c.test"}, {"c.test", "192.0.2.66"}},
+       {"upstream_unresolved", "a.test: the answer has an alias of another name"}},
+      {"an alias beside the chain",
+       {},
+       {{"a.test", "b.test"}, {"x.test", "y.test"}, {"y.test", "192.0.2.66"}},
+       {"upstream_unresolved", "a.test: the answer has an alias of another name"}},
+      {"an alias of itself",
+       {{"a.test", {"a.test", "192.0.2.66"}}},
+       {},
+       {"upstream_unresolved", "a.test: its aliases lead in a circle"}},
+      {"a circle of two",
+       {{"a.test", {"b.test", "192.0.2.66"}}, {"b.test", {"a.test", "192.0.2.66"}}},
+       {},
+       {"upstream_unresolved", "a.test: its aliases lead in a circle"}},
+      {"a circle of nothing",
+       {{"a.test", {"b.test"}}, {"b.test", {"a.test"}}},
+       {},
+       {"upstream_unresolved", "a.test: DNS server returned answer with no data"}},
+      {"a circle behind the question",
+       {{"a.test", {"b.test"}}, {"b.test", {"c.test"}}, {"c.test", {"b.test", "192.0.2.66"}}},
+       {},
+       {"upstream_unresolved", "a.test: its aliases lead in a circle"}},
+      {"an alias of nothing",
+       {{"a.test", {"b.test"}}},
+       {},
+       {"upstream_unresolved", "a.test: DNS server returned answer with no data"}},
+  };
+  for (const auto& c : cases) {
+    server.records = c.records;
+    server.records["a.test"];
+    server.say = [&](DnsReply reply) {
+      if (!c.instead.empty()) reply.answers = c.instead;
+      std::erase_if(reply.answers, [&](const test::DnsRecord& record) {
+        return record.type() != reply.type && record.type() != test::kTypeCname;
+      });
+      return Replies{reply};
+    };
+    EXPECT_EQ(texts("a.test"), c.expected) << c.what;
+  }
+}
+
+TEST_F(Resolve, AChainHasNoMoreAliasesThanItsLimit) {
+  for (std::size_t aliases = kMaxCnames; aliases <= kMaxCnames + 1; ++aliases) {
+    server.records.clear();
+    for (std::size_t i = 0; i < aliases; ++i) {
+      server.records["n" + std::to_string(i) + ".test"] = {"n" + std::to_string(i + 1) + ".test"};
+    }
+    server.records["n" + std::to_string(aliases) + ".test"] = {"192.0.2.1"};
+    EXPECT_EQ(texts("n0.test"),
+              aliases == kMaxCnames
+                  ? std::vector<std::string>{"192.0.2.1"}
+                  : (std::vector<std::string>{"upstream_unresolved", "n0.test: too many aliases"}));
+  }
+}
+
+TEST_F(Resolve, AServerThatFailsIsAFailure) {
+  server.records["both.test"] = {"192.0.2.1"};
+  for (const auto code : {DnsReply::Code::ServFail, DnsReply::Code::Refused}) {
+    server.say = [&](DnsReply reply) {
+      reply.code = code;
+      reply.answers.clear();
+      return Replies{reply};
+    };
+    const auto got = resolve("both.test");
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().reason, Reason::UpstreamUnresolved);
+  }
+}
+
+class ResolveByTwo : public Resolve {
+ protected:
+  ResolveByTwo() {
+    second.records["both.test"] = {"192.0.2.2"};
+    server.records["both.test"] = {"192.0.2.1"};
+    resolver = Resolver::make(worker, server.servers + "," + second.servers).value();
+  }
+
+  NameServer second{worker};
+};
+
+TEST_F(ResolveByTwo, TheFirstIsAskedFirst) {
+  EXPECT_EQ(texts("both.test"), std::vector<std::string>{"192.0.2.1"});
+  EXPECT_TRUE(second.asked.empty());
+}
+
+TEST_F(ResolveByTwo, TheSecondAnswersForASilentFirst) {
+  server.say = [](const DnsReply&) { return Replies{}; };
+  EXPECT_EQ(texts("both.test"), std::vector<std::string>{"192.0.2.2"});
+}
+
+TEST_F(ResolveByTwo, TheSecondAnswersForAFirstThatFails) {
+  server.say = [](DnsReply reply) {
+    reply.code = DnsReply::Code::ServFail;
+    reply.answers.clear();
+    return Replies{reply};
+  };
+  EXPECT_EQ(texts("both.test"), std::vector<std::string>{"192.0.2.2"});
+}
+
+TEST_F(ResolveByTwo, TheSecondAnswersForAFirstThatIsGone) {
+  std::string gone;
+  {
+    const test::Listener listener;
+    gone = "127.0.0.1:" + std::to_string(listener.port());
+  }
+  resolver = Resolver::make(worker, gone + "," + second.servers).value();
+  EXPECT_EQ(texts("both.test"), std::vector<std::string>{"192.0.2.2"});
+}
+
+TEST_F(ResolveByTwo, ANameThatTheFirstDoesNotKnowIsNotAskedOfTheSecond) {
+  server.records.clear();
+  EXPECT_EQ(texts("both.test").front(), "upstream_unresolved");
+  EXPECT_TRUE(second.asked.empty());
 }
 
 TEST_F(Resolve, ASilentServerIsATimeout) {
