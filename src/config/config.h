@@ -49,6 +49,7 @@ struct OperatorConfig {
   std::map<policy::HostName, HostEntry> hosts;
   std::vector<policy::Approval> approvals;
   policy::Timeouts timeouts;
+  std::vector<policy::PinnedAddress> resolvers;  // empty: those of resolv.conf
 };
 
 // sallyport.toml: rules by name only.

@@ -239,6 +239,26 @@ void read_timeouts(const Reader& reader, const Value& table) {
   timeouts.finish();
 }
 
+void read_resolvers(const Reader& reader, const Value& list) {
+  const char* remedy = R"(write a list like ["192.0.2.53", "192.0.2.53:5353", "[2001:db8::53]:53"])";
+  if (list.items.empty()) {
+    reader.problems.push_back({list.place, "resolvers names no name server", remedy});
+  }
+  for (const Value& item : list.items) {
+    const auto address = item.kind == Kind::String ? policy::parse_pinned_address(item.text) : std::nullopt;
+    if (!address) {
+      reader.problems.push_back({item.place, "a resolver is not an IP address", remedy});
+    } else if (reader.config.resolvers.size() == policy::kMaxResolvers) {
+      reader.problems.push_back(
+          {item.place, "the file has more than " + std::to_string(policy::kMaxResolvers) + " resolvers",
+           "remove some: each is asked only when those before it fail"});
+      return;
+    } else {
+      reader.config.resolvers.push_back(*address);
+    }
+  }
+}
+
 }  // namespace
 
 std::string home_folder() {
@@ -267,6 +287,7 @@ std::expected<OperatorConfig, Problems> parse_operator_config(std::string_view t
     read_approvals(*approvals, config, problems);
   }
   if (const Value* timeouts = root.find("timeouts", Kind::Table)) read_timeouts(reader, *timeouts);
+  if (const Value* resolvers = root.find("resolvers", Kind::Array)) read_resolvers(reader, *resolvers);
   for (const std::string_view later : {"limits", "ceiling"}) root.refuse_for_now(later);
   for (const std::string_view rule : {"git", "allow", "deny", "api", "tcp"}) {
     root.refuse(rule, "rules do not stand in the operator's file", "move this table to the policy file");

@@ -24,8 +24,10 @@ inline constexpr std::size_t kMaxQuestions = 256;
 // getaddrinfo.
 class Resolver {
  public:
-  // `servers` ("127.0.0.1:5353", comma-separated) instead of resolv.conf's.
-  static Result<std::unique_ptr<Resolver>> make(Worker& worker, const std::string& servers = {},
+  // `servers` instead of resolv.conf's, if there are any; at port 53 unless they say another. Each is asked
+  // when those before it are silent or fail.
+  static Result<std::unique_ptr<Resolver>> make(Worker& worker,
+                                                const std::vector<policy::PinnedAddress>& servers = {},
                                                 Clock::duration limit = kResolveLimit);
   virtual ~Resolver() = default;
   // UpstreamUnresolved, UpstreamTimeout or Overloaded; one to kMaxResolvedAddresses otherwise. All of them,

@@ -261,7 +261,7 @@ TEST(DialDeathTest, TriesTheNextAddressWhenOneRefuses) {
     if (++answers > kFamilies && !reply.answers.empty()) reply.answers.front().value = "127.0.0.1";
     return std::vector{reply};
   };
-  const auto resolver = Resolver::make(worker, server.servers).value();
+  const auto resolver = Resolver::make(worker, {server.address}).value();
   const auto dial_it = [&] {
     return test::run(worker, dial(worker, *resolver, test::host("rebind.test"), kPort, {}));
   };

@@ -92,7 +92,7 @@ class NameServer {
     worker.spawn("name server", serve_tcp());
   }
 
-  std::string servers;  // its address, as Resolver::make() reads it
+  policy::PinnedAddress address;
   // Of both families, and names that it leads on to. What is not here gets NXDOMAIN.
   std::map<std::string, std::vector<std::string>> records;
   // Turns the good reply into what is sent, if anything.
@@ -115,13 +115,13 @@ class NameServer {
       sockaddr_in at{};
       at.sin_family = AF_INET;
       at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      auto* address = reinterpret_cast<sockaddr*>(&at);
+      auto* here = reinterpret_cast<sockaddr*>(&at);
       socklen_t size = sizeof at;
-      if (::bind(udp.get(), address, size) != 0 || ::getsockname(udp.get(), address, &size) != 0 ||
-          ::bind(tcp.get(), address, size) != 0 || ::listen(tcp.get(), 4) != 0) {
+      if (::bind(udp.get(), here, size) != 0 || ::getsockname(udp.get(), here, &size) != 0 ||
+          ::bind(tcp.get(), here, size) != 0 || ::listen(tcp.get(), 4) != 0) {
         continue;
       }
-      servers = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+      address = {policy::IpAddress::parse("127.0.0.1").value(), ntohs(at.sin_port)};
       udp_.assign(udp.release());
       tcp_.assign(tcp.release());
       return;

@@ -99,6 +99,18 @@ void on_answer(void* argument, int status, int /*timeouts*/, ares_addrinfo* list
   question.answered.set();
 }
 
+std::string as_csv(const std::vector<policy::PinnedAddress>& servers) {
+  constexpr std::uint16_t kDnsPort = 53;
+  std::string text;
+  for (const policy::PinnedAddress& server : servers) {
+    const std::string address = server.address.str();
+    if (!text.empty()) text += ',';
+    text += server.address.family == policy::Family::V6 ? "[" + address + "]" : address;
+    text += ":" + std::to_string(server.port.value_or(kDnsPort));
+  }
+  return text;
+}
+
 class AresResolver final : public Resolver {
  public:
   AresResolver(Worker& worker, Clock::duration limit) : worker_(worker), limit_(limit), timer_(worker.io()) {}
@@ -108,7 +120,7 @@ class AresResolver final : public Resolver {
   AresResolver(const AresResolver&) = delete;
   AresResolver& operator=(const AresResolver&) = delete;
 
-  Status start(const std::string& servers) {
+  Status start(const std::vector<policy::PinnedAddress>& servers) {
     ares_options options{};
     char dns_only[] = "b";
     // No hosts file, no aliases from the environment, no search domains: the name that was judged is the name
@@ -127,7 +139,7 @@ class AresResolver final : public Resolver {
                      ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB;
     int status = ares_init_options(&channel_, &options, mask);
     if (status == ARES_SUCCESS && !servers.empty()) {
-      status = ares_set_servers_ports_csv(channel_, servers.c_str());
+      status = ares_set_servers_ports_csv(channel_, as_csv(servers).c_str());
     }
     if (status != ARES_SUCCESS) {
       return fail(Reason::Internal, std::string("resolver: ") + ares_strerror(status));
@@ -253,7 +265,8 @@ class AresResolver final : public Resolver {
 
 }  // namespace
 
-Result<std::unique_ptr<Resolver>> Resolver::make(Worker& worker, const std::string& servers,
+Result<std::unique_ptr<Resolver>> Resolver::make(Worker& worker,
+                                                 const std::vector<policy::PinnedAddress>& servers,
                                                  Clock::duration limit) {
   auto resolver = std::make_unique<AresResolver>(worker, limit);
   if (auto status = resolver->start(servers); !status) return fail(std::move(status));

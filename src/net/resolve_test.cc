@@ -35,7 +35,7 @@ class Resolve : public ::testing::Test {
   Worker worker;
   NameServer server{worker};
   std::unique_ptr<Resolver> resolver =
-      Resolver::make(worker, server.servers, std::chrono::seconds(1)).value();
+      Resolver::make(worker, {server.address}, std::chrono::seconds(1)).value();
 
   void SetUp() override { server.say = unless_silent; }
 };
@@ -206,7 +206,7 @@ class ResolveByTwo : public Resolve {
   ResolveByTwo() {
     second.records["both.test"] = {"192.0.2.2"};
     server.records["both.test"] = {"192.0.2.1"};
-    resolver = Resolver::make(worker, server.servers + "," + second.servers).value();
+    resolver = Resolver::make(worker, {server.address, second.address}).value();
   }
 
   NameServer second{worker};
@@ -232,13 +232,25 @@ TEST_F(ResolveByTwo, TheSecondAnswersForAFirstThatFails) {
 }
 
 TEST_F(ResolveByTwo, TheSecondAnswersForAFirstThatIsGone) {
-  std::string gone;
-  {
-    const test::Listener listener;
-    gone = "127.0.0.1:" + std::to_string(listener.port());
-  }
-  resolver = Resolver::make(worker, gone + "," + second.servers).value();
+  // Nothing listens there, with the same port as the second: at another address of loopback.
+  const auto gone = policy::PinnedAddress{policy::IpAddress::parse("127.0.0.2").value(), second.address.port};
+  resolver = Resolver::make(worker, {gone, second.address}).value();
   EXPECT_EQ(texts("both.test"), std::vector<std::string>{"192.0.2.2"});
+}
+
+TEST_F(ResolveByTwo, TheLastAnswersForAsManySilentOnesAsThereMayBe) {
+  std::vector<std::unique_ptr<NameServer>> silent;
+  std::vector<policy::PinnedAddress> servers;
+  while (silent.size() < policy::kMaxResolvers - 1) {
+    silent.push_back(std::make_unique<NameServer>(worker));
+    silent.back()->say = [](const DnsReply&) { return Replies{}; };
+    servers.push_back(silent.back()->address);
+  }
+  servers.push_back(second.address);
+  resolver = Resolver::make(worker, servers).value();
+  EXPECT_EQ(texts("both.test"), std::vector<std::string>{"192.0.2.2"});
+  // Each was asked for both families.
+  for (const auto& server : silent) EXPECT_EQ(server->asked.size(), 2U);
 }
 
 TEST_F(ResolveByTwo, ANameThatTheFirstDoesNotKnowIsNotAskedOfTheSecond) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,7 +38,12 @@ AddressClass classify(const IpAddress& address);
 struct PinnedAddress {
   IpAddress address;
   std::optional<std::uint16_t> port;
+
+  bool operator==(const PinnedAddress&) const = default;
 };
 std::optional<PinnedAddress> parse_pinned_address(std::string_view text);
+
+// Name servers that an operator's file may name.
+inline constexpr std::size_t kMaxResolvers = 8;
 
 }  // namespace sallyport::policy
