@@ -47,6 +47,7 @@ struct HostEntry {
 struct OperatorConfig {
   std::map<std::string, CredentialSource> credentials;
   std::map<policy::HostName, HostEntry> hosts;
+  std::map<policy::HostName, policy::UpstreamHost> hosts_below;  // [host."*.NAME"] by NAME
   std::vector<policy::Approval> approvals;
   policy::Timeouts timeouts;
   std::vector<policy::PinnedAddress> resolvers;  // empty: those of resolv.conf

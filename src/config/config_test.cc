@@ -290,11 +290,48 @@ TEST(Grant, HasAnEntryForEveryHostThatARuleNames) {
   ASSERT_TRUE(policy);
   const auto grant = make_grant(*policy, {}, config);
   ASSERT_TRUE(grant);
-  ASSERT_EQ(grant->hosts.size(), 2U);
+  // And for every one that the operator describes.
+  EXPECT_EQ(grant->hosts.size(), 4U);
   EXPECT_EQ(grant->kind_of(host("forge.example.com")), HostKind::GitLab);
   EXPECT_EQ(grant->find_host(host("forge.example.com"))->address->port, 8443);
   EXPECT_EQ(grant->kind_of(host("codeberg.org")), HostKind::Gitea);
-  EXPECT_EQ(grant->find_host(host("github.com")), nullptr);
+  EXPECT_EQ(grant->find_host(host("gitlab.com")), nullptr);
+}
+
+TEST(Grant, HasWhatTheOperatorSaysOfAllHostsBelowAName) {
+  const auto config = parse_operator_config(
+      read_for_test(source_path("tests/data/policies/good_operator/host_below.toml")), "config.toml");
+  ASSERT_TRUE(config) << joined(config.error());
+  const std::vector options{*parse_git_option("forge.corp.example/a/b", *config),
+                            *parse_git_option("git.corp.example/a/b", *config)};
+  const auto grant = make_grant({}, options, *config);
+  ASSERT_TRUE(grant) << joined(grant.error());
+  const auto address_of = [&](std::string_view name) {
+    const policy::UpstreamHost* entry = grant->find_host(host(name));
+    return entry != nullptr && entry->address ? entry->address->address.str() : "";
+  };
+  EXPECT_EQ(address_of("a.corp.example"), "10.0.0.8");
+  EXPECT_EQ(address_of("a.b.corp.example"), "10.0.0.8");
+  EXPECT_EQ(address_of("corp.example"), "10.0.0.9");  // never of the name itself
+  // An entry of its own says all there is to say.
+  EXPECT_EQ(address_of("git.corp.example"), "");
+  EXPECT_EQ(grant->kind_of(host("git.corp.example")), HostKind::Gitea);
+  // A host of a rule without one has that of those below the name.
+  EXPECT_EQ(address_of("forge.corp.example"), "10.0.0.8");
+  EXPECT_TRUE(grant->hosts.contains(host("forge.corp.example")));
+}
+
+TEST(Grant, HasTheOperatorsNameServersInTheirOrder) {
+  const auto config = parse_operator_config(
+      read_for_test(source_path("tests/data/policies/good_operator/resolvers.toml")), "config.toml");
+  ASSERT_TRUE(config) << joined(config.error());
+  const auto grant = make_grant({}, {}, *config);
+  ASSERT_TRUE(grant);
+  std::string texts;
+  for (const policy::PinnedAddress& server : grant->resolvers) {
+    texts += server.address.str() + " " + std::to_string(server.port.value_or(0)) + "\n";
+  }
+  EXPECT_EQ(texts, "127.0.0.53 0\n192.0.2.53 5353\n2001:db8::53 53\n2001:db8::54 0\n");
 }
 
 TEST(Grant, LetsTheCommandLineDecideBeforeAnEqualRule) {

@@ -23,14 +23,25 @@ void check_credential(const policy::GitRule& rule, const Place& place, const Ope
                               : "add [credential." + rule.credential + "] to the operator's file"});
 }
 
-void add_rule(const policy::GitRule& rule, const OperatorConfig& config, policy::Grant& grant) {
+void add_rule(const policy::GitRule& rule, policy::Grant& grant) {
   const policy::HostName& host = rule.repo.host();
-  const auto entry = config.hosts.find(host);
-  policy::UpstreamHost upstream;
-  upstream.kind = policy::well_known_kind(host);
-  if (entry != config.hosts.end()) upstream = entry->second.upstream;
-  grant.hosts.try_emplace(host, std::move(upstream));
+  if (!grant.hosts.contains(host)) {
+    const policy::UpstreamHost* above = grant.find_host(host);
+    policy::UpstreamHost upstream = above != nullptr ? *above : policy::UpstreamHost{};
+    upstream.kind = policy::well_known_kind(host);
+    grant.hosts.emplace(host, std::move(upstream));
+  }
   grant.git.push_back(rule);
+}
+
+// What the operator says of upstreams.
+policy::Grant begin_grant(const OperatorConfig& config) {
+  policy::Grant grant;
+  grant.timeouts = config.timeouts;
+  grant.resolvers = config.resolvers;
+  grant.hosts_below = config.hosts_below;
+  for (const auto& [name, entry] : config.hosts) grant.hosts.emplace(name, entry.upstream);
+  return grant;
 }
 
 }  // namespace
@@ -39,17 +50,16 @@ std::expected<policy::Grant, Problems> make_grant(const PolicyFile& policy,
                                                   const std::vector<policy::GitRule>& options,
                                                   const OperatorConfig& config) {
   Problems problems;
-  policy::Grant grant;
-  grant.timeouts = config.timeouts;
+  policy::Grant grant = begin_grant(config);
   std::vector<Place> option_places;
   for (const policy::GitRule& rule : options) {
     option_places.push_back({rule.source.file});
     check_credential(rule, option_places.back(), config, problems);
-    add_rule(rule, config, grant);
+    add_rule(rule, grant);
   }
   for (std::size_t i = 0; i < policy.git.size(); ++i) {
     check_credential(policy.git[i], policy.credential_places.at(i), config, problems);
-    add_rule(policy.git[i], config, grant);
+    add_rule(policy.git[i], grant);
   }
   // Each by itself: an option may repeat a rule of the file, to say more or less than it.
   lint_rules(options, option_places, problems);

@@ -19,6 +19,7 @@
 #include "config/text_file.h"
 #include "config/toml_document.h"
 #include "os/safe_path.h"
+#include "policy/host_pattern.h"
 
 namespace sallyport::config {
 namespace {
@@ -146,8 +147,8 @@ std::optional<std::string> unquoted_name(const Entry& entry) {
   return name;
 }
 
-std::optional<policy::HostName> read_host_name(const Reader& reader, const Entry& entry) {
-  Result<policy::HostName> host = policy::HostName::parse(entry.key);
+std::optional<policy::HostPattern> read_host_pattern(const Reader& reader, const Entry& entry) {
+  Result<policy::HostPattern> host = policy::HostPattern::parse(entry.key);
   const auto problem = [&](std::string message, std::string remedy) {
     reader.problems.push_back({entry.place, std::move(message), std::move(remedy)});
     return std::nullopt;
@@ -157,19 +158,28 @@ std::optional<policy::HostName> read_host_name(const Reader& reader, const Entry
       return problem("a host's name has dots and so stands in quotes", "write [host.\"" + *meant + "\"]");
     }
     return problem("[host.NAME]: " + host.error().detail,
-                   "write the name that git URLs have, without a port");
+                   "write the name that URLs have, without a port, or \"*.NAME\" for every host below it");
   }
-  if (const std::string_view why = policy::special_name(*host); !why.empty()) {
-    return problem("'" + host->str() + "' cannot be granted: that name " + std::string(why), "");
-  }
-  if (reader.config.hosts.contains(*host)) {
-    return problem("'" + host->str() + "' is described twice", "remove one");
-  }
+  const bool twice = host->is_wildcard() ? reader.config.hosts_below.contains(host->base())
+                                         : reader.config.hosts.contains(host->base());
+  if (twice) return problem("'" + host->str() + "' is described twice", "remove one");
   return *std::move(host);
 }
 
+std::string read_host_credential(const Reader& reader, TableReader& table) {
+  const Value* credential = table.find("credential", Kind::String);
+  if (credential == nullptr) return "";
+  if (!is_credential_name(credential->text)) {
+    reader.problems.push_back(bad_credential_name(credential->place));
+  } else if (!reader.config.credentials.contains(credential->text)) {
+    reader.problems.push_back({credential->place, "no credential is named '" + credential->text + "'",
+                               "add [credential." + credential->text + "] to this file"});
+  }
+  return credential->text;
+}
+
 void read_host(const Reader& reader, const Entry& entry) {
-  const auto host = read_host_name(reader, entry);
+  const auto host = read_host_pattern(reader, entry);
   if (!host) return;
   const std::string what = "[host.\"" + host->str() + "\"]";
   if (entry.value.kind != Kind::Table) {
@@ -177,29 +187,28 @@ void read_host(const Reader& reader, const Entry& entry) {
         {entry.value.place, what + " must be a table, not " + std::string(name(entry.value.kind)), ""});
     return;
   }
-  HostEntry result;
-  result.place = entry.place;
-  result.upstream.kind = policy::well_known_kind(*host);
   TableReader table(entry.value, what, reader.problems);
-  read_kind(reader, table, result.upstream);
-  read_address(reader, table, result.upstream);
+  policy::UpstreamHost upstream;
+  read_address(reader, table, upstream);
   if (const Value* allow = table.find("allow_private", Kind::Boolean)) {
-    result.upstream.allow_private = allow->boolean;
+    upstream.allow_private = allow->boolean;
   }
   if (const Value* ca = table.find("ca", Kind::String)) {
-    result.upstream.ca_pem = read_ca(reader, *ca).value_or("");
+    upstream.ca_pem = read_ca(reader, *ca).value_or("");
   }
-  if (const Value* credential = table.find("credential", Kind::String)) {
-    if (!is_credential_name(credential->text)) {
-      reader.problems.push_back(bad_credential_name(credential->place));
-    } else if (!reader.config.credentials.contains(credential->text)) {
-      reader.problems.push_back({credential->place, "no credential is named '" + credential->text + "'",
-                                 "add [credential." + credential->text + "] to this file"});
+  if (host->is_wildcard()) {
+    for (const std::string_view own : {"kind", "credential"}) {
+      table.refuse(own, "'" + std::string(own) + "' is said of one host, not of all below a name",
+                   "describe each of these hosts in a table of its own");
     }
-    result.credential = credential->text;
+    reader.config.hosts_below.emplace(host->base(), std::move(upstream));
+  } else {
+    upstream.kind = policy::well_known_kind(host->base());
+    read_kind(reader, table, upstream);
+    const std::string credential = read_host_credential(reader, table);
+    reader.config.hosts.emplace(host->base(), HostEntry{std::move(upstream), credential, entry.place});
   }
   table.finish();
-  reader.config.hosts.emplace(*host, std::move(result));
 }
 
 // "10s": a whole number of milliseconds, seconds or minutes, within what a timeout may be.

@@ -44,7 +44,7 @@ Result<Foundation> lay_foundation(net::Worker& worker, const wire::GateStart& st
   if (!ca) return fail(std::move(ca));
   auto interceptor = egress::Interceptor::make(worker, *std::move(ca));
   if (!interceptor) return fail(std::move(interceptor));
-  auto resolver = net::Resolver::make(worker);
+  auto resolver = net::Resolver::make(worker, grant->resolvers);
   if (!resolver) return fail(std::move(resolver));
   auto connector = upstream::Connector::make(worker, **resolver, std::move(grant));
   if (!connector) return fail(std::move(connector));

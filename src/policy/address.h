@@ -43,7 +43,6 @@ struct PinnedAddress {
 };
 std::optional<PinnedAddress> parse_pinned_address(std::string_view text);
 
-// Name servers that an operator's file may name.
-inline constexpr std::size_t kMaxResolvers = 8;
+inline constexpr std::size_t kMaxResolvers = 8;  // name servers in an operator's file
 
 }  // namespace sallyport::policy

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "policy/address.h"
 #include "policy/repo.h"
@@ -44,12 +45,14 @@ struct Grant {
   RuleList<DenyRule> deny;
   RuleList<TcpRule> tcp;
   std::map<HostName, UpstreamHost> hosts;  // one for every host that [[git]], [[tcp]] or the operator names
+  std::map<HostName, UpstreamHost> hosts_below;  // of the operator's "*.NAME", by NAME
   Timeouts timeouts;
+  std::vector<PinnedAddress> resolvers;  // name servers, at most kMaxResolvers; empty: those of resolv.conf
 
   bool empty() const { return git.empty() && allow.empty() && tcp.empty(); }
   // How to reach a host, whether it has an entry or not.
   const UpstreamHost& upstream(const HostName& host) const;
-  // The host's entry, or nullptr.
+  // The host's own entry, else that of the longest "*.NAME" that it is below, else nullptr.
   const UpstreamHost* find_host(const HostName& host) const;
   HostKind kind_of(const HostName& host) const;
 };

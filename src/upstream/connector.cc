@@ -63,11 +63,13 @@ Connector::Connector(net::Worker& worker, net::Resolver& resolver, std::shared_p
 Result<std::unique_ptr<Connector>> Connector::make(net::Worker& worker, net::Resolver& resolver,
                                                    std::shared_ptr<const policy::Grant> grant) {
   std::unique_ptr<Connector> connector(new Connector(worker, resolver, std::move(grant)));
-  for (const auto& [name, host] : connector->grant_->hosts) {
-    if (connector->contexts_.contains(host.ca_pem)) continue;
-    auto context = net::make_client_context(host.ca_pem);
-    if (!context) return fail(context.error().reason, name.str() + ": " + context.error().detail);
-    connector->contexts_.emplace(host.ca_pem, std::move(*context));
+  for (const auto* hosts : {&connector->grant_->hosts, &connector->grant_->hosts_below}) {
+    for (const auto& [name, host] : *hosts) {
+      if (connector->contexts_.contains(host.ca_pem)) continue;
+      auto context = net::make_client_context(host.ca_pem);
+      if (!context) return fail(context.error().reason, name.str() + ": " + context.error().detail);
+      connector->contexts_.emplace(host.ca_pem, std::move(*context));
+    }
   }
   return connector;
 }

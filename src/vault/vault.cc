@@ -33,7 +33,7 @@ class ServingVault final : public Vault {
         worker_(worker) {}
 
   Status open_files() {
-    auto resolver = net::Resolver::make(worker_);
+    auto resolver = net::Resolver::make(worker_, grant_->resolvers);
     if (!resolver) return fail(std::move(resolver));
     resolver_ = std::move(*resolver);
     auto connector = upstream::Connector::make(worker_, *resolver_, grant_);

@@ -1,6 +1,7 @@
 #include "wire/grant_codec.h"
 
 #include <chrono>
+#include <map>
 #include <utility>
 
 #include "wire/codec.h"
@@ -16,14 +17,16 @@ constexpr std::size_t kMaxCredentialBytes = 256;     // a name in the operator's
 constexpr std::size_t kMaxSourceFileBytes = 4096;    // PATH_MAX
 constexpr std::uint32_t kMaxSourceLine = 1U << 30U;  // fits an int; a file has at most a million bytes anyway
 
+void put(Writer& out, const policy::PinnedAddress& pinned) {
+  out.enumerator(pinned.address.family);
+  for (const std::uint8_t byte : pinned.address.bytes) out.u8(byte);
+  out.u16(pinned.port.value_or(0));
+}
+
 void put(Writer& out, const policy::UpstreamHost& host) {
   out.enumerator(host.kind);
   out.u8(host.address ? 1 : 0);
-  if (host.address) {
-    out.enumerator(host.address->address.family);
-    for (const std::uint8_t byte : host.address->address.bytes) out.u8(byte);
-    out.u16(host.address->port.value_or(0));
-  }
+  if (host.address) put(out, *host.address);
   out.u8(host.allow_private ? 1 : 0);
   out.string(host.ca_pem);
 }
@@ -187,15 +190,25 @@ void put_list(Writer& out, const policy::RuleList<Rule>& rules) {
   for (const Rule& rule : rules) put(out, rule);
 }
 
-Status get_hosts(Reader& in, policy::Grant& grant) {
+using Hosts = std::map<policy::HostName, policy::UpstreamHost>;
+
+void put_hosts(Writer& out, const Hosts& hosts) {
+  out.u32(static_cast<std::uint32_t>(hosts.size()));
+  for (const auto& [name, host] : hosts) {
+    out.string(name.str());
+    put(out, host);
+  }
+}
+
+Status get_hosts(Reader& in, Hosts& hosts) {
   const std::uint32_t count = in.count(kMaxGrantHosts);
   for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
     const std::string text = in.string(policy::HostName::kMaxBytes);
     auto name = policy::HostName::parse(text);
     if (!name) return fail(Reason::Internal, "grant: host " + std::to_string(i) + " is no name");
-    const bool in_order = grant.hosts.empty() || grant.hosts.rbegin()->first < *name;
+    const bool in_order = hosts.empty() || hosts.rbegin()->first < *name;
     if (name->str() != text || !in_order) return fail(Reason::Internal, "grant: hosts out of order");
-    grant.hosts.emplace(std::move(*name), get_host(in));
+    hosts.emplace(std::move(*name), get_host(in));
   }
   return {};
 }
@@ -222,16 +235,15 @@ std::string encode_grant(const policy::Grant& grant) {
   Writer out;
   out.u8(kGrantVersion);
   // Hosts first: reading a rule needs its host's kind.
-  out.u32(static_cast<std::uint32_t>(grant.hosts.size()));
-  for (const auto& [name, host] : grant.hosts) {
-    out.string(name.str());
-    put(out, host);
-  }
+  put_hosts(out, grant.hosts);
   put_list(out, grant.git);
   put_list(out, grant.allow);
   put_list(out, grant.deny);
   put_list(out, grant.tcp);
+  put_hosts(out, grant.hosts_below);
   put(out, grant.timeouts);
+  out.u32(static_cast<std::uint32_t>(grant.resolvers.size()));
+  for (const policy::PinnedAddress& resolver : grant.resolvers) put(out, resolver);
   return out.take();
 }
 
@@ -240,13 +252,17 @@ Result<policy::Grant> decode_grant(std::string_view bytes) {
   Reader in(bytes);
   if (in.u8() != kGrantVersion) return fail(Reason::Internal, "grant: unknown version");
   policy::Grant grant;
-  if (auto hosts = get_hosts(in, grant); !hosts) return fail(std::move(hosts));
+  if (auto hosts = get_hosts(in, grant.hosts); !hosts) return fail(std::move(hosts));
   const auto get_git = [&grant](Reader& reader) { return get_rule(reader, grant); };
   if (auto got = get_list(in, grant.git, get_git); !got) return fail(std::move(got));
   if (auto got = get_list(in, grant.allow, get_allow); !got) return fail(std::move(got));
   if (auto got = get_list(in, grant.deny, get_deny); !got) return fail(std::move(got));
   if (auto got = get_list(in, grant.tcp, get_tcp); !got) return fail(std::move(got));
+  if (auto hosts = get_hosts(in, grant.hosts_below); !hosts) return fail(std::move(hosts));
   grant.timeouts = get_timeouts(in);
+  for (std::uint32_t left = in.count(policy::kMaxResolvers); left > 0; --left) {
+    grant.resolvers.push_back(get_address(in));
+  }
   if (!in.finished()) return fail(Reason::Internal, "grant: cut or malformed");
   return grant;
 }

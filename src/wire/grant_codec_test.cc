@@ -22,6 +22,13 @@ policy::Grant sample() {
                                           .allow_private = true,
                                           .ca_pem = std::string(200'000, 'c')};
   grant.hosts[host("v6.example.org")].address = policy::parse_pinned_address("fd00::1");
+  grant.hosts_below[host("corp.example")] = {.kind = policy::HostKind::Generic,
+                                             .address = policy::parse_pinned_address("10.1.2.4"),
+                                             .allow_private = false,
+                                             .ca_pem = "ca"};
+  grant.hosts_below[host("dev.corp.example")].allow_private = true;
+  grant.resolvers = {*policy::parse_pinned_address("127.0.0.53"),
+                     *policy::parse_pinned_address("[2001:db8::53]:5353")};
   grant.git.push_back({policy::RepoPattern::parse("github.com/acme/*", policy::HostKind::GitHub).value(),
                        policy::Access::Push,
                        "github",
@@ -36,19 +43,23 @@ policy::Grant sample() {
   return grant;
 }
 
-void expect_same(const policy::Grant& a, const policy::Grant& b) {
-  ASSERT_EQ(a.hosts.size(), b.hosts.size());
-  for (const auto& [name, entry] : a.hosts) {
-    const policy::UpstreamHost* other = b.find_host(name);
-    ASSERT_NE(other, nullptr) << name.str();
-    EXPECT_EQ(entry.kind, other->kind);
-    EXPECT_EQ(entry.allow_private, other->allow_private);
-    EXPECT_EQ(entry.ca_pem, other->ca_pem);
-    ASSERT_EQ(entry.address.has_value(), other->address.has_value());
-    if (!entry.address) continue;
-    EXPECT_EQ(entry.address->address, other->address->address);
-    EXPECT_EQ(entry.address->port, other->address->port);
+void expect_same(const std::map<policy::HostName, policy::UpstreamHost>& a,
+                 const std::map<policy::HostName, policy::UpstreamHost>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [name, entry] : a) {
+    const auto other = b.find(name);
+    ASSERT_NE(other, b.end()) << name.str();
+    EXPECT_EQ(entry.kind, other->second.kind);
+    EXPECT_EQ(entry.allow_private, other->second.allow_private);
+    EXPECT_EQ(entry.ca_pem, other->second.ca_pem);
+    EXPECT_EQ(entry.address, other->second.address);
   }
+}
+
+void expect_same(const policy::Grant& a, const policy::Grant& b) {
+  expect_same(a.hosts, b.hosts);
+  expect_same(a.hosts_below, b.hosts_below);
+  EXPECT_EQ(a.resolvers, b.resolvers);
   ASSERT_EQ(a.git.size(), b.git.size());
   for (std::size_t i = 0; i < a.git.size(); ++i) {
     EXPECT_TRUE(a.git[i].repo.same_as(b.git[i].repo));
@@ -121,6 +132,14 @@ TEST(GrantCodec, ThousandsOfRulesPass) {
   EXPECT_FALSE(decode_grant(encode_grant(grant)));
 }
 
+TEST(GrantCodec, HasALimitOnNameServers) {
+  policy::Grant grant;
+  grant.resolvers.assign(policy::kMaxResolvers, *policy::parse_pinned_address("127.0.0.53"));
+  EXPECT_TRUE(decode_grant(encode_grant(grant)));
+  grant.resolvers.push_back(grant.resolvers.front());
+  EXPECT_FALSE(decode_grant(encode_grant(grant)));
+}
+
 TEST(GrantCodec, RefusesEveryTruncationAndAnExtraByte) {
   policy::Grant grant = sample();
   for (auto& [name, entry] : grant.hosts) entry.ca_pem = "pem";
@@ -144,8 +163,9 @@ struct Forged {
     Writer out;
     out.u8(version).u32(1).string(host).u8(kind).u8(0).u8(0).string("");
     out.u32(1).string(pattern).u8(access).string("c").string("f").u32(1);
-    out.u32(0).u32(0).u32(0);
+    out.u32(0).u32(0).u32(0).u32(0);
     out.u32(1).u32(1).u32(1).u32(1).u32(idle_ms);
+    out.u32(0);
     return out.take();
   }
 };
