@@ -63,15 +63,27 @@ Connector::Connector(net::Worker& worker, net::Resolver& resolver, std::shared_p
 Result<std::unique_ptr<Connector>> Connector::make(net::Worker& worker, net::Resolver& resolver,
                                                    std::shared_ptr<const policy::Grant> grant) {
   std::unique_ptr<Connector> connector(new Connector(worker, resolver, std::move(grant)));
-  for (const auto* hosts : {&connector->grant_->hosts, &connector->grant_->hosts_below}) {
+  const policy::Grant& named = *connector->grant_;
+  for (const auto* hosts : {&named.hosts, &named.hosts_below}) {
     for (const auto& [name, host] : *hosts) {
-      if (connector->contexts_.contains(host.ca_pem)) continue;
-      auto context = net::make_client_context(host.ca_pem);
-      if (!context) return fail(context.error().reason, name.str() + ": " + context.error().detail);
-      connector->contexts_.emplace(host.ca_pem, std::move(*context));
+      Status added = connector->add_context(host.ca_pem);
+      if (!added) return fail(added.error().reason, name.str() + ": " + added.error().detail);
     }
   }
+  // Hosts without an entry.
+  if (!named.allow.empty()) {
+    if (Status added = connector->add_context(policy::UpstreamHost{}.ca_pem); !added)
+      return fail(std::move(added));
+  }
   return connector;
+}
+
+Status Connector::add_context(const std::string& ca_pem) {
+  if (contexts_.contains(ca_pem)) return {};
+  auto context = net::make_client_context(ca_pem);
+  if (!context) return fail(std::move(context));
+  contexts_.emplace(ca_pem, std::move(*context));
+  return {};
 }
 
 void Connector::drop_credential(const std::string& credential) {
@@ -80,14 +92,13 @@ void Connector::drop_credential(const std::string& credential) {
 }
 
 net::Task<Result<std::unique_ptr<net::Stream>>> Connector::connect(PoolKey key) {
-  const policy::UpstreamHost* entry = grant_->find_host(key.host);
-  if (entry == nullptr) co_return fail(Reason::HostNotAllowed, key.host.str());
-  auto dialled = co_await net::dial(worker_, resolver_, key.host, key.port, *entry, grant_->timeouts.connect);
+  const policy::UpstreamHost& host = grant_->upstream(key.host);
+  auto dialled = co_await net::dial(worker_, resolver_, key.host, key.port, host, grant_->timeouts.connect);
   if (!dialled) co_return fail(std::move(dialled));
   if (key.scheme == Scheme::Http) {
     co_return net::make_socket_stream(worker_, std::move(dialled->socket), net::Peer::Upstream);
   }
-  SSL_CTX& context = *contexts_.at(entry->ca_pem);
+  SSL_CTX& context = *contexts_.at(host.ca_pem);
   co_return co_await net::connect_tls(worker_, context, std::move(dialled->socket), key.host,
                                       grant_->timeouts.tls, resumption_.of(key));
 }

@@ -33,10 +33,9 @@ class Connector {
   static Result<std::unique_ptr<Connector>> make(net::Worker& worker, net::Resolver& resolver,
                                                  std::shared_ptr<const policy::Grant> grant);
 
-  // Reaches request.host and sends the head. HostNotAllowed when the grant does not name the host;
-  // what dial() and connect_tls() fail with; HeadTooLarge; Internal, before anything is opened, for what may
-  // not go upstream (request_head()). A request without body that fails on a reused
-  // connection before the answer's first byte is tried once more on a new one.
+  // Reaches request.host and sends the head. What dial() and connect_tls() fail with; HeadTooLarge; Internal,
+  // before anything is opened, for what may not go upstream (request_head()). A request without body that
+  // fails on a reused connection before the answer's first byte is tried once more on a new one.
   net::Task<Result<std::unique_ptr<Exchange>>> open(Request request, Credential credential);
 
   // Nothing that was opened with it is used again: neither connections nor TLS sessions.
@@ -45,6 +44,7 @@ class Connector {
   const Pool& pool() const { return *pool_; }
 
  private:
+  Status add_context(const std::string& ca_pem);
   Connector(net::Worker& worker, net::Resolver& resolver, std::shared_ptr<const policy::Grant> grant);
 
   // On a new connection. `head` is what request_head() made.

@@ -119,10 +119,6 @@ TEST_F(ConnectorTest, RefusesACredentialWithALineEnd) {
             Reason::CredentialUnavailable);
 }
 
-TEST_F(ConnectorTest, ReachesOnlyHostsOfTheGrant) {
-  EXPECT_EQ(open_failure(request(BodyKind::None, 0, "example.com")), Reason::HostNotAllowed);
-}
-
 TEST_F(ConnectorTest, RefusesAnUpstreamWithAnotherNamesCertificate) {
   EXPECT_EQ(open_failure(request(BodyKind::None, 0, "other.test")), Reason::UpstreamTls);
 }
