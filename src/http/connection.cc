@@ -40,6 +40,14 @@ bool accepts_json(const RequestHead& head) {
   return false;
 }
 
+Status append_fields(std::string& head, const std::vector<Field>& fields) {
+  for (const Field& field : fields) {
+    if (!is_token(field.name) || !is_clean(field.value)) return fail(Reason::Internal, "unclean field");
+    head += fmt::format("{}: {}\r\n", title_case(field.name), field.value);
+  }
+  return {};
+}
+
 }  // namespace
 
 Connection::Connection(net::Stream& stream, std::uint16_t default_port, net::Clock::duration head_limit)
@@ -212,10 +220,7 @@ net::Task<Status> Connection::begin_response(int status, std::vector<Field> fiel
   continue_owed_ = false;
   const bool bodiless = status == 204 || status == 304;
   std::string head = fmt::format("HTTP/1.1 {} {}\r\n", status, reason_phrase(status));
-  for (const Field& field : fields) {
-    if (!is_token(field.name) || !is_clean(field.value)) co_return fail(Reason::Internal, "unclean field");
-    head += fmt::format("{}: {}\r\n", title_case(field.name), field.value);
-  }
+  if (auto clean = append_fields(head, fields); !clean) co_return clean;
   if (!bodiless) {
     head += length ? fmt::format("Content-Length: {}\r\n", *length) : "Transfer-Encoding: chunked\r\n";
   }
@@ -229,6 +234,24 @@ net::Task<Status> Connection::begin_response(int status, std::vector<Field> fiel
     response_left_ = length.value_or(0);
   }
   co_return co_await stream_.write_all(head);
+}
+
+net::Task<Result<std::string>> Connection::switch_protocols(std::string protocol, std::vector<Field> fields) {
+  if (response_ != ResponseState::None || !body_finished()) {
+    co_return fail(Reason::Internal, "a switch inside a request or its answer");
+  }
+  if (reading_ahead_) co_return fail(Reason::ClientClosed, "bytes of the client were lost");
+  std::string head =
+      "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n";
+  if (auto clean = append_fields(head, fields); !clean) co_return fail(std::move(clean));
+  head += "\r\n";
+  persistence_ = Persistence::Close;
+  response_ = ResponseState::Ended;
+  if (auto written = co_await stream_.write_all(head); !written) co_return fail(std::move(written));
+  std::string early(pending());
+  input_ = {};
+  input_at_ = 0;
+  co_return early;
 }
 
 net::Task<Status> Connection::write_body(std::string_view bytes) {

@@ -64,6 +64,11 @@ class Connection {
   net::Task<Status> end_response();
   bool response_begun() const { return response_ != ResponseState::None; }
 
+  // Instead of an answer, to a request without body: the 101, and with it the end of HTTP on the connection.
+  // `fields` as above, without Upgrade. Gives what the client sent behind its request; its stream is the
+  // caller's from now on.
+  net::Task<Result<std::string>> switch_protocols(std::string protocol, std::vector<Field> fields);
+
   // The answer will be the connection's last: "Connection: close" when said before begin_response().
   void close_after_response() { persistence_ = Persistence::Close; }
   // After the answer: whether another request may follow. Never when the body was not read to its end: its

@@ -14,22 +14,43 @@ struct Phrase {
   std::string_view phrase;
 };
 
-// RFC 9110, 15, and RFC 6585: those that we send ourselves or pass on.
+// RFC 9110, 15, and RFC 6585.
 constexpr std::array kPhrases{
     Phrase{100, "Continue"},
     Phrase{200, "OK"},
+    Phrase{201, "Created"},
+    Phrase{202, "Accepted"},
+    Phrase{203, "Non-Authoritative Information"},
     Phrase{204, "No Content"},
+    Phrase{205, "Reset Content"},
+    Phrase{206, "Partial Content"},
+    Phrase{300, "Multiple Choices"},
+    Phrase{301, "Moved Permanently"},
+    Phrase{302, "Found"},
+    Phrase{303, "See Other"},
     Phrase{304, "Not Modified"},
+    Phrase{307, "Temporary Redirect"},
+    Phrase{308, "Permanent Redirect"},
     Phrase{400, "Bad Request"},
+    Phrase{401, "Unauthorized"},
+    Phrase{402, "Payment Required"},
     Phrase{403, "Forbidden"},
     Phrase{404, "Not Found"},
     Phrase{405, "Method Not Allowed"},
+    Phrase{406, "Not Acceptable"},
     Phrase{408, "Request Timeout"},
+    Phrase{409, "Conflict"},
+    Phrase{410, "Gone"},
+    Phrase{411, "Length Required"},
+    Phrase{412, "Precondition Failed"},
     Phrase{413, "Content Too Large"},
     Phrase{414, "URI Too Long"},
     Phrase{415, "Unsupported Media Type"},
+    Phrase{416, "Range Not Satisfiable"},
     Phrase{417, "Expectation Failed"},
     Phrase{421, "Misdirected Request"},
+    Phrase{422, "Unprocessable Content"},
+    Phrase{426, "Upgrade Required"},
     Phrase{429, "Too Many Requests"},
     Phrase{431, "Request Header Fields Too Large"},
     Phrase{500, "Internal Server Error"},
@@ -43,7 +64,7 @@ constexpr std::array kPhrases{
 
 std::string_view reason_phrase(int status) {
   const auto* row = std::ranges::find(kPhrases, status, &Phrase::status);
-  return row == kPhrases.end() ? "Error" : row->phrase;
+  return row == kPhrases.end() ? "" : row->phrase;
 }
 
 std::string refusal_text(const Refusal& refusal) {

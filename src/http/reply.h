@@ -10,7 +10,7 @@
 
 namespace sallyport::http {
 
-// RFC 9110, 15: "Forbidden". "Error" for a status without a name here.
+// RFC 9110, 15: "Forbidden". "" for a status without a name here, which a status line allows.
 std::string_view reason_phrase(int status);
 
 struct Refusal {

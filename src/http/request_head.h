@@ -47,8 +47,8 @@ struct RequestHead {
 // or IpLiteral (Host is an address).
 //
 // HTTP/1.0 is refused: it has no chunked encoding, so the end of an answer could not be told from a cut.
-// Absolute-form, asterisk-form and authority-form are refused as long as there is no proxy entry. Upgrade is
-// never understood, and like all fields that nobody asks for, never forwarded.
+// Absolute-form, asterisk-form and authority-form are refused as long as there is no proxy entry. What
+// Upgrade asks for is not looked at here.
 Result<RequestHead> parse_request_head(std::string_view bytes, std::uint16_t default_port);
 
 // Finds the blank line while a head arrives in pieces, and refuses at once what cannot become a head any
