@@ -66,6 +66,7 @@ struct PolicyFile {
 inline constexpr std::size_t kMaxFileBytes = std::size_t{1024} * 1024;
 inline constexpr std::size_t kMaxRules = 10'000;
 inline constexpr std::size_t kMaxApprovals = 1'000;
+inline constexpr std::size_t kMaxHosts = 10'000;  // described in the operator's file
 inline constexpr std::size_t kMaxCredentialNameBytes = 32;
 
 // $HOME when it is an absolute path, else "".

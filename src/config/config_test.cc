@@ -99,6 +99,18 @@ TEST(OperatorConfig, HasALimitOnApprovals) {
             "config.toml:4004:1: the file has more than 1000 approvals; use wildcards\n");
 }
 
+TEST(OperatorConfig, HasALimitOnHosts) {
+  std::string file = "version = 1\n";
+  for (std::size_t i = 0; i < kMaxHosts; ++i) file += "[host.\"h" + std::to_string(i) + ".test\"]\n";
+  EXPECT_TRUE(parse_operator_config(file, "config.toml", ""));
+  const auto one_more = parse_operator_config(file + "[host.\"*.test.test\"]\n", "config.toml", "");
+  ASSERT_FALSE(one_more);
+  EXPECT_EQ(
+      joined(one_more.error()),
+      "config.toml:10002:7: the file describes more than 10000 hosts; describe all hosts below a name in "
+      "one table\n");
+}
+
 TEST(OperatorConfig, WithoutAHomeFolderHasNoTilde) {
   const auto config = parse_operator_config(
       "version = 1\n[credential.github]\nsource = { file = \"~/token\" }\n", "config.toml", "");

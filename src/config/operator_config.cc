@@ -290,7 +290,13 @@ std::expected<OperatorConfig, Problems> parse_operator_config(std::string_view t
     for (const Entry& entry : credentials->entries) read_credential(reader, entry);
   }
   if (const Value* hosts = root.find("host", Kind::Table)) {
-    for (const Entry& entry : hosts->entries) read_host(reader, entry);
+    if (hosts->entries.size() > kMaxHosts) {
+      problems.push_back({hosts->entries[kMaxHosts].place,
+                          "the file describes more than " + std::to_string(kMaxHosts) + " hosts",
+                          "describe all hosts below a name in one table"});
+    } else {
+      for (const Entry& entry : hosts->entries) read_host(reader, entry);
+    }
   }
   if (const Value* approvals = find_list(root, *document, "approve", "an approval", problems)) {
     read_approvals(*approvals, config, problems);

@@ -66,6 +66,7 @@ std::expected<PolicyFile, Problems> parse_policy(std::string_view text, const st
   root.refuse("credential", "a policy names credentials and never defines them",
               "move this table to the operator's file");
   root.refuse("timeouts", "timeouts stand in the operator's file", "move this table there");
+  root.refuse("resolvers", "name servers stand in the operator's file", "move this line there");
   root.refuse("approve", "a policy does not approve itself", "move this table to the operator's file");
   root.refuse("host", "hosts are described in the operator's file", "move this table there");
   root.finish();

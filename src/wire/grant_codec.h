@@ -16,7 +16,7 @@ namespace sallyport::wire {
 // The largest encoded grant: thousands of rules, and a private bundle of certificates for dozens of hosts.
 inline constexpr std::size_t kMaxGrantBytes = 16UL * 1024 * 1024;
 inline constexpr std::size_t kMaxGrantRules = 10'000;
-inline constexpr std::size_t kMaxGrantHosts = 10'000;
+inline constexpr std::size_t kMaxGrantHosts = 20'000;  // of rules, and of the operator's file
 
 std::string encode_grant(const policy::Grant& grant);
 // Refuses everything that encode_grant() would not have written, and rules whose host has no entry.

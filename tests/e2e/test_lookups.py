@@ -58,6 +58,17 @@ class Lookups(E2E):
         self.assertEqual([line["reason"] for line in outcome.events("end")], ["upstream_unresolved"] * 2, str(outcome))
         self.assertEqual(set(asked), {HOST})
 
+    def test_the_operators_name_servers_are_asked_instead(self):
+        # What resolv.conf names would have no answer here.
+        self.resolv_conf = self.stage.write(self.stage.root / "resolv.conf", "nameserver 192.0.2.1\n", 0)
+        self.stage.write_config(self.stage.forge.address, approve='resolvers = ["127.0.0.1"]\n' + approval(HOST))
+        outcome, asked = self.run_and_count(f"""
+            git ls-remote https://{HOST}/open/widget
+            git ls-remote https://{HOST}/held/widget
+            true""")
+        self.assertEqual([line["reason"] for line in outcome.events("end")], ["upstream_unresolved"] * 2, str(outcome))
+        self.assertEqual(set(asked), {HOST})
+
 
 if __name__ == "__main__":
     harness.main()
