@@ -25,6 +25,9 @@ constexpr std::array kTable{
     Row{None, {"none", Gateway, 200, ""}},
 
     Row{BadRequest, {"bad_request", Client, 400, "The request cannot be read in exactly one way."}},
+    Row{ProxyForm,
+        {"proxy_form", Client, 400,
+         "A proxy is asked with CONNECT host:port, or with http://host/path in the clear."}},
     Row{HeadTooLarge, {"head_too_large", Client, 431, "The request's head is too large."}},
     Row{TargetTooLong, {"target_too_long", Client, 414, "The request's target is too long."}},
     Row{ExpectationFailed, {"expectation_failed", Client, 417, "Only Expect: 100-continue is understood."}},

@@ -18,6 +18,7 @@ enum class Reason : std::uint8_t {
 
   // The request cannot be read in exactly one way.
   BadRequest,
+  ProxyForm,
   HeadTooLarge,
   TargetTooLong,
   ExpectationFailed,

@@ -50,10 +50,12 @@ Status append_fields(std::string& head, const std::vector<Field>& fields) {
 
 }  // namespace
 
-Connection::Connection(net::Stream& stream, std::uint16_t default_port, net::Clock::duration head_limit)
+Connection::Connection(net::Stream& stream, std::uint16_t default_port, net::Clock::duration head_limit,
+                       Entry entry)
     : stream_(stream),
       default_port_(default_port),
       head_limit_(head_limit),
+      entry_(entry),
       chunks_(wire::ChunkedDecoder::Message::Request) {}
 
 // ---- input ----
@@ -102,12 +104,14 @@ net::Task<Result<std::optional<RequestHead>>> Connection::next_request() {
 }
 
 net::Task<Result<std::optional<RequestHead>>> Connection::read_head() {
-  HeadScanner scanner;
+  HeadScanner scanner(entry_);
   for (;;) {
     const auto size = scanner.scan(pending());
     if (!size) co_return fail(Result(size));
     if (*size) {
-      auto head = parse_request_head(pending().substr(0, **size), default_port_);
+      const std::string_view bytes = pending().substr(0, **size);
+      auto head =
+          entry_ == Entry::Proxy ? parse_proxy_request(bytes) : parse_request_head(bytes, default_port_);
       consume(**size);
       if (!head) co_return fail(std::move(head));
       co_return std::move(*head);
@@ -279,6 +283,20 @@ net::Task<Status> Connection::end_response() {
   }
   if (was == ResponseState::Chunked) co_return co_await stream_.write_all("0\r\n\r\n");
   co_return Status{};
+}
+
+// RFC 9110, 9.3.6: a 2xx to CONNECT has no framing field; whatever follows its blank line is the tunnel's.
+net::Task<Result<std::string>> Connection::open_tunnel() {
+  if (response_ != ResponseState::None) co_return fail(Reason::Internal, "a tunnel behind an answer");
+  response_ = ResponseState::Ended;
+  persistence_ = Persistence::Close;
+  if (auto written = co_await stream_.write_all("HTTP/1.1 200 Connection established\r\n\r\n"); !written) {
+    co_return fail(std::move(written));
+  }
+  std::string early(pending());
+  input_ = {};
+  input_at_ = 0;
+  co_return early;
 }
 
 bool Connection::reusable() const {

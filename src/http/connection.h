@@ -25,10 +25,10 @@ namespace sallyport::http {
 
 class Connection {
  public:
-  // `stream` is borrowed and outlives this. `default_port`: see parse_request_head(). `head_limit`: from a
-  // head's first byte to its blank line, and until the first request's first byte.
+  // `stream` is borrowed and outlives this. `default_port`: see parse_request_head(); a proxy has no use for
+  // it. `head_limit`: from a head's first byte to its blank line, and until the first request's first byte.
   Connection(net::Stream& stream, std::uint16_t default_port,
-             net::Clock::duration head_limit = policy::Timeouts{}.request_head);
+             net::Clock::duration head_limit = policy::Timeouts{}.request_head, Entry entry = Entry::Origin);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -62,6 +62,9 @@ class Connection {
   net::Task<Status> write_body(std::string_view bytes);
   // The answer is complete; with a length, exactly that many bytes were written.
   net::Task<Status> end_response();
+  // Instead of an answer, to a CONNECT: from here on the stream carries the tunnel's bytes. Those that the
+  // client sent too early are the result.
+  net::Task<Result<std::string>> open_tunnel();
   bool response_begun() const { return response_ != ResponseState::None; }
 
   // Instead of an answer, to a request without body: the 101, and with it the end of HTTP on the connection.
@@ -103,6 +106,7 @@ class Connection {
   net::Stream& stream_;
   std::uint16_t default_port_;
   net::Clock::duration head_limit_;
+  Entry entry_;
   std::string input_;  // received; consumed up to input_at_
   std::size_t input_at_ = 0;
   std::string output_;  // one chunk on its way out
