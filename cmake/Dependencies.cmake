@@ -6,7 +6,7 @@ find_package(OpenSSL 3 REQUIRED)
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-foreach(lib libseccomp libmnl libnftables libcares fmt tomlplusplus zlib)
+foreach(lib libseccomp libmnl libnftables libcares libpsl fmt tomlplusplus zlib)
   pkg_check_modules(${lib} REQUIRED IMPORTED_TARGET ${lib})
 endforeach()
 

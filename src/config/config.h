@@ -53,8 +53,19 @@ struct OperatorConfig {
   std::vector<policy::PinnedAddress> resolvers;  // empty: those of resolv.conf
 };
 
+// A rule and where it stands, for problems that are found later.
+template <typename Rule>
+struct Written {
+  Rule rule;
+  Place place;
+  std::vector<Place> host_places;  // of rule.hosts[i], or of the one host
+};
+
 // sallyport.toml: rules by name only.
 struct PolicyFile {
+  std::vector<Written<policy::AllowRule>> allow;
+  std::vector<Written<policy::DenyRule>> deny;
+  std::vector<Written<policy::TcpRule>> tcp;
   std::vector<policy::GitRule> git;
   std::vector<Place> places;             // of git[i], for problems found later
   std::vector<Place> credential_places;  // of git[i].credential
@@ -63,8 +74,9 @@ struct PolicyFile {
   std::string text;
 };
 
-inline constexpr std::size_t kMaxFileBytes = std::size_t{1024} * 1024;
-inline constexpr std::size_t kMaxRules = 10'000;
+inline constexpr std::size_t kMaxFileBytes = std::size_t{1024} * 1024;        // the operator's file, a CA
+inline constexpr std::size_t kMaxPolicyBytes = std::size_t{8} * 1024 * 1024;  // a list of 100,000 names
+inline constexpr std::size_t kMaxRules = 10'000;                              // of each kind
 inline constexpr std::size_t kMaxApprovals = 1'000;
 inline constexpr std::size_t kMaxHosts = 10'000;  // described in the operator's file
 inline constexpr std::size_t kMaxCredentialNameBytes = 32;

@@ -197,8 +197,8 @@ TEST_F(ConfigFiles, PolicyThatCannotBeReadIsAProblem) {
   EXPECT_EQ(message(folder_), folder_.string() + ": the policy file is not a regular file; name a file\n");
   const std::string open = write("open.toml", "version = 1\n", 0666);
   EXPECT_EQ(message(open), open + ": the policy file may be written by everybody; chmod o-w it\n");
-  const std::string large = write("large.toml", std::string(kMaxFileBytes + 1, '#'));
-  EXPECT_EQ(message(large), large + ": the policy file is larger than 1 MiB\n");
+  const std::string large = write("large.toml", std::string(kMaxPolicyBytes + 1, '#'));
+  EXPECT_EQ(message(large), large + ": the policy file is larger than 8 MiB\n");
 }
 
 TEST(Policy, KeepsRulesInTheirOrderWithTheirPlaces) {
@@ -215,10 +215,10 @@ TEST(Policy, KeepsRulesInTheirOrderWithTheirPlaces) {
 }
 
 TEST(Policy, HasLimitsOnItsSize) {
-  const auto too_large = parse_policy(std::string(kMaxFileBytes + 1, '\n'), "sallyport.toml", {});
+  const auto too_large = parse_policy(std::string(kMaxPolicyBytes + 1, '\n'), "sallyport.toml", {});
   ASSERT_FALSE(too_large);
   EXPECT_EQ(joined(too_large.error()),
-            "sallyport.toml: the file is larger than 1 MiB; split it, or use wildcards\n");
+            "sallyport.toml: the file is larger than 8 MiB; split it, or use wildcards\n");
 
   std::string rules = "version = 1\n";
   for (std::size_t i = 0; i < kMaxRules; ++i) {
@@ -377,6 +377,11 @@ TEST(Grant, OfNothingIsEmpty) {
   EXPECT_TRUE(grant->empty());
 }
 
+policy::UseHttp http(policy::Scheme scheme, std::uint16_t port, policy::Method method,
+                     std::string_view target) {
+  return {scheme, host("api.test"), port, method, *policy::HttpPath::parse(target)};
+}
+
 TEST(LineToAdd, MakesAPolicyThatAllowsTheOperation) {
   policy::GitRoute push{*policy::parse_repo("forge.test/acme/widget", HostKind::Generic),
                         policy::GitService::ReceivePack, policy::GitEndpoint::Rpc, true};
@@ -384,11 +389,29 @@ TEST(LineToAdd, MakesAPolicyThatAllowsTheOperation) {
   fetch.service = policy::GitService::UploadPack;
   for (const policy::Operation& operation : std::vector<policy::Operation>{
            policy::ResolveName{host("forge.test")}, policy::Connect{host("forge.test"), policy::kHttpsPort},
-           policy::UseGit{push, policy::kHttpsPort}, policy::UseGit{fetch, policy::kHttpsPort}}) {
+           policy::UseGit{push, policy::kHttpsPort}, policy::UseGit{fetch, policy::kHttpsPort},
+           policy::ResolveName{host("github.com")}, policy::Connect{host("db.test"), 5432},
+           policy::Connect{host("mirror.test"), policy::kHttpPort},
+           http(policy::Scheme::Https, 443, policy::Method::Get, "/a/b"),
+           http(policy::Scheme::Https, 8443, policy::Method::Delete, "/a%2Fb/%E2%82%AC/?q=1"),
+           http(policy::Scheme::Http, 80, policy::Method::Post, "/")}) {
     const std::string text = "version = 1\n\n" + policy::line_to_add(operation) + "\n";
     const auto policy = parse_policy(text, "sallyport.toml", {});
     ASSERT_TRUE(policy) << text << joined(policy.error());
-    EXPECT_TRUE(policy::decide(*make_grant(*policy, {}, {}), operation).allowed()) << text;
+    const auto grant = make_grant(*policy, {}, {});
+    ASSERT_TRUE(grant) << text << joined(grant.error());
+    EXPECT_TRUE(policy::decide(*grant, operation).allowed()) << text;
+  }
+}
+
+TEST(LineToAdd, IsNoneWhereNoRuleHelps) {
+  for (const policy::Operation& operation : std::vector<policy::Operation>{
+           policy::Connect{host("ns.test"), 53}, policy::Connect{host("ns.test"), 853},
+           policy::ResolveName{host("db.internal")},
+           http(policy::Scheme::Https, policy::kHttpPort, policy::Method::Get, "/"),
+           http(policy::Scheme::Http, 8080, policy::Method::Get, "/"),
+           http(policy::Scheme::Https, 443, policy::Method::Get, "/a/b/info/refs")}) {
+    EXPECT_EQ(policy::line_to_add(operation), "");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/http_rule_lint.h"
 #include "config/rule_lint.h"
 #include "config/table_reader.h"
 #include "policy/similar.h"
@@ -23,15 +24,20 @@ void check_credential(const policy::GitRule& rule, const Place& place, const Ope
                               : "add [credential." + rule.credential + "] to the operator's file"});
 }
 
-void add_rule(const policy::GitRule& rule, policy::Grant& grant) {
-  const policy::HostName& host = rule.repo.host();
-  if (!grant.hosts.contains(host)) {
-    const policy::UpstreamHost* above = grant.find_host(host);
-    policy::UpstreamHost upstream = above != nullptr ? *above : policy::UpstreamHost{};
+// What is known of the hosts that rules name exactly, and what the operator says of any that they let in.
+void add_hosts(const OperatorConfig& config, policy::Grant& grant) {
+  for (const auto& [host, entry] : config.hosts) {
+    const bool named = grant.git.names(host) || grant.allow.names(host) || grant.tcp.names(host);
+    if (named) grant.hosts.emplace(host, entry.upstream);
+  }
+  const auto add = [&](const policy::HostName& host) {
+    if (grant.hosts.contains(host)) return;
+    policy::UpstreamHost upstream = grant.upstream(host);  // of the names above it
     upstream.kind = policy::well_known_kind(host);
     grant.hosts.emplace(host, std::move(upstream));
-  }
-  grant.git.push_back(rule);
+  };
+  for (const policy::GitRule& rule : grant.git) add(rule.repo.host());
+  for (const policy::TcpRule& rule : grant.tcp) add(rule.host);
 }
 
 // What the operator says of upstreams.
@@ -40,7 +46,6 @@ policy::Grant begin_grant(const OperatorConfig& config) {
   grant.timeouts = config.timeouts;
   grant.resolvers = config.resolvers;
   grant.hosts_below = config.hosts_below;
-  for (const auto& [name, entry] : config.hosts) grant.hosts.emplace(name, entry.upstream);
   return grant;
 }
 
@@ -55,15 +60,20 @@ std::expected<policy::Grant, Problems> make_grant(const PolicyFile& policy,
   for (const policy::GitRule& rule : options) {
     option_places.push_back({rule.source.file});
     check_credential(rule, option_places.back(), config, problems);
-    add_rule(rule, grant);
+    grant.git.push_back(rule);
   }
   for (std::size_t i = 0; i < policy.git.size(); ++i) {
     check_credential(policy.git[i], policy.credential_places.at(i), config, problems);
-    add_rule(policy.git[i], grant);
+    grant.git.push_back(policy.git[i]);
   }
+  for (const auto& written : policy.allow) grant.allow.push_back(written.rule);
+  for (const auto& written : policy.deny) grant.deny.push_back(written.rule);
+  for (const auto& written : policy.tcp) grant.tcp.push_back(written.rule);
+  add_hosts(config, grant);
   // Each by itself: an option may repeat a rule of the file, to say more or less than it.
   lint_rules(options, option_places, problems);
   lint_rules(policy.git, policy.places, problems);
+  lint_http_rules(policy, grant, problems);
   if (!problems.empty()) {
     sort_by_place(problems);
     return std::unexpected(std::move(problems));

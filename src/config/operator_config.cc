@@ -93,7 +93,7 @@ void read_credential(const Reader& reader, const Entry& entry) {
 std::optional<std::string> read_ca(const Reader& reader, const Value& value) {
   const auto path = read_path(reader, value, "ca");
   if (!path) return std::nullopt;
-  auto file = read_text_file(*path, value.place, "ca: " + escaped(*path));
+  auto file = read_text_file(*path, value.place, "ca: " + escaped(*path), kMaxFileBytes);
   if (!file) {
     reader.problems.push_back(std::move(file).error());
     return std::nullopt;
@@ -277,7 +277,7 @@ std::string home_folder() {
 
 std::expected<OperatorConfig, Problems> parse_operator_config(std::string_view text, const std::string& file,
                                                               const std::string& home) {
-  const std::expected<Value, Problem> document = parse_toml(text, file);
+  const std::expected<Value, Problem> document = parse_toml(text, file, kMaxFileBytes);
   if (!document) return std::unexpected(Problems{document.error()});
 
   OperatorConfig config;

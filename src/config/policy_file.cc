@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "config/config.h"
+#include "config/http_rules.h"
 #include "config/reading.h"
 #include "config/table_reader.h"
 #include "config/text_file.h"
@@ -12,8 +13,8 @@
 namespace sallyport::config {
 namespace {
 
-void read_rule(const Value& table, const std::string& file, const OperatorConfig& config, PolicyFile& policy,
-               Problems& problems) {
+void read_git(const Value& table, const std::string& file, const OperatorConfig& config, PolicyFile& policy,
+              Problems& problems) {
   TableReader rule(table, "[[git]]", problems);
   auto repo = read_repo(rule, config, problems);
   const auto access = read_access(rule, problems);
@@ -32,18 +33,23 @@ void read_rule(const Value& table, const std::string& file, const OperatorConfig
   policy.credential_places.push_back(credential == nullptr ? table.place : credential->place);
 }
 
-void read_rules(const Value& rules, const std::string& file, const OperatorConfig& config, PolicyFile& policy,
-                Problems& problems) {
-  if (rules.items.size() > kMaxRules) {
-    problems.push_back({rules.items[kMaxRules].place, "the file has more than 10000 rules", "use wildcards"});
+// The tables [[key]], each of them by `read`.
+template <typename Read>
+void read_rules(TableReader& root, const Value& document, std::string_view key, Problems& problems,
+                Read read) {
+  const Value* rules = find_list(root, document, key, "a rule", problems);
+  if (rules == nullptr) return;
+  if (rules->items.size() > kMaxRules) {
+    problems.push_back(
+        {rules->items[kMaxRules].place, "the file has more than 10000 rules", "use wildcards"});
     return;
   }
-  for (const Value& item : rules.items) {
+  for (const Value& item : rules->items) {
     if (item.kind == Value::Kind::Table) {
-      read_rule(item, file, config, policy, problems);
+      read(item);
     } else {
       problems.push_back({item.place, "a rule must be a table, not " + std::string(name(item.kind)),
-                          "write [[git]] above its keys"});
+                          "write [[" + std::string(key) + "]] above its keys"});
     }
   }
 }
@@ -52,17 +58,22 @@ void read_rules(const Value& rules, const std::string& file, const OperatorConfi
 
 std::expected<PolicyFile, Problems> parse_policy(std::string_view text, const std::string& file,
                                                  const OperatorConfig& config) {
-  const std::expected<Value, Problem> document = parse_toml(text, file);
+  const std::expected<Value, Problem> document = parse_toml(text, file, kMaxPolicyBytes);
   if (!document) return std::unexpected(Problems{document.error()});
 
   PolicyFile policy;
   Problems problems;
   TableReader root(*document, "the policy", problems);
   check_version(root, problems);
-  if (const Value* rules = find_list(root, *document, "git", "a rule", problems)) {
-    read_rules(*rules, file, config, policy, problems);
-  }
-  for (const std::string_view later : {"allow", "deny", "api", "tcp", "limits"}) root.refuse_for_now(later);
+  read_rules(root, *document, "git", problems,
+             [&](const Value& table) { read_git(table, file, config, policy, problems); });
+  read_rules(root, *document, "allow", problems,
+             [&](const Value& table) { read_allow(table, file, policy, problems); });
+  read_rules(root, *document, "deny", problems,
+             [&](const Value& table) { read_deny(table, file, policy, problems); });
+  read_rules(root, *document, "tcp", problems,
+             [&](const Value& table) { read_tcp(table, file, policy, problems); });
+  for (const std::string_view later : {"api", "limits"}) root.refuse_for_now(later);
   root.refuse("credential", "a policy names credentials and never defines them",
               "move this table to the operator's file");
   root.refuse("timeouts", "timeouts stand in the operator's file", "move this table there");
@@ -78,7 +89,7 @@ std::expected<PolicyFile, Problems> parse_policy(std::string_view text, const st
 }
 
 std::expected<PolicyFile, Problems> load_policy(const std::string& path, const OperatorConfig& config) {
-  auto file = read_text_file(path, {path}, "the policy file");
+  auto file = read_text_file(path, {path}, "the policy file", kMaxPolicyBytes);
   if (!file) return std::unexpected(Problems{file.error()});
   auto policy = parse_policy(file->text, path, config);
   if (policy) {

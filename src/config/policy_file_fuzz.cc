@@ -22,6 +22,30 @@ void check_rule(const policy::Grant& grant, const policy::GitRule& rule) {
   if (!decision.allowed() || &grant.git.at(decision.rule->index) != &rule) std::abort();
 }
 
+// Nothing that is denied wholly is let in, and a [[tcp]] opens its port if nothing denies it.
+void check_http_rules(const policy::Grant& grant) {
+  for (const policy::AllowRule& rule : grant.allow) {
+    for (const policy::HostPattern& host : rule.hosts) {
+      policy::decide(grant, policy::Connect{host.base(), rule.ports.front()});
+      const policy::UseHttp get{policy::Scheme::Https, host.base(), rule.ports.front(), policy::Method::Get,
+                                *policy::HttpPath::parse("/v1/x?y=z")};
+      policy::decide(grant, get);
+    }
+  }
+  for (const policy::DenyRule& rule : grant.deny) {
+    const std::uint16_t port = rule.ports.empty() ? policy::kHttpsPort : rule.ports.front();
+    for (const policy::HostPattern& host : rule.hosts) {
+      const policy::Decision decision = policy::decide(grant, policy::Connect{host.base(), port});
+      if (decision.allowed() && rule.is_total() && !host.is_wildcard()) std::abort();
+    }
+  }
+  for (const policy::TcpRule& rule : grant.tcp) {
+    const policy::Decision decision = policy::decide(grant, policy::Connect{rule.host, rule.port});
+    const bool raw = decision.allowed() && decision.carriage == policy::Carriage::Raw;
+    if (!raw && decision.reason != Reason::DeniedByRule) std::abort();
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -36,6 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto grant = config::make_grant(*policy, {}, config);
   if (!grant) return 0;
   for (const policy::GitRule& rule : grant->git) check_rule(*grant, rule);
+  check_http_rules(*grant);
   if (policy::explain_url(*grant, text).text().empty()) std::abort();
   return 0;
 }

@@ -26,14 +26,18 @@ const Entry* TableReader::look_up(std::string_view key) {
   return found == table_.entries.end() ? nullptr : &*found;
 }
 
-const Value* TableReader::find(std::string_view key, Value::Kind kind) {
+const Value* TableReader::find(std::string_view key) {
   suggested_.push_back(key);
   const Entry* entry = look_up(key);
-  if (entry == nullptr) return nullptr;
-  if (entry->value.kind == kind) return &entry->value;
-  problems_.push_back({entry->value.place,
+  return entry == nullptr ? nullptr : &entry->value;
+}
+
+const Value* TableReader::find(std::string_view key, Value::Kind kind) {
+  const Value* value = find(key);
+  if (value == nullptr || value->kind == kind) return value;
+  problems_.push_back({value->place,
                        "'" + std::string(key) + "' must be " + std::string(name(kind)) + ", not " +
-                           std::string(name(entry->value.kind)),
+                           std::string(name(value->kind)),
                        ""});
   return nullptr;
 }

@@ -20,6 +20,8 @@ class TableReader {
 
   // The value of that kind, or nullptr: the key is missing, or has another type, which is a problem.
   const Value* find(std::string_view key, Value::Kind kind);
+  // The value of whatever kind.
+  const Value* find(std::string_view key);
   // A missing key is a problem too, with that remedy.
   const Value* require(std::string_view key, Value::Kind kind, std::string_view remedy);
   // A key that must not be here, for this reason.

@@ -26,7 +26,7 @@ std::string path_of(int fd) {
 }  // namespace
 
 std::expected<TextFile, Problem> read_text_file(const std::string& path, const Place& place,
-                                                const std::string& what) {
+                                                const std::string& what, std::size_t max_bytes) {
   const auto problem = [&](const std::string& message, std::string remedy) {
     return std::unexpected(Problem{place, what + " " + message, std::move(remedy)});
   };
@@ -40,8 +40,10 @@ std::expected<TextFile, Problem> read_text_file(const std::string& path, const P
   if (::fstat(fd.get(), &status) != 0) return problem("cannot be examined: " + errno_text(errno), "");
   if (!S_ISREG(status.st_mode)) return problem("is not a regular file", "name a file");
   if ((status.st_mode & S_IWOTH) != 0) return problem("may be written by everybody", "chmod o-w it");
-  if (std::cmp_greater(status.st_size, kMaxFileBytes)) return problem("is larger than 1 MiB", "");
-  Result<std::string> text = os::read_whole(fd.get(), kMaxFileBytes);
+  if (std::cmp_greater(status.st_size, max_bytes)) {
+    return problem("is larger than " + std::to_string(max_bytes >> 20U) + " MiB", "");
+  }
+  Result<std::string> text = os::read_whole(fd.get(), max_bytes);
   if (!text) return problem("cannot be read: " + text.error().detail, "");
   TextFile file{path_of(fd.get()), *std::move(text)};
   if (::fstat(fd.get(), &status) != 0 || status.st_nlink == 0 || file.path.empty()) {

@@ -14,7 +14,7 @@ namespace {
 // Deeper than any of our tables, and shallow enough for every recursion.
 constexpr int kMaxDepth = 16;
 // toml++ makes one level of recursion of each part of a dotted key, without a limit: a line of dots would
-// overflow the stack. Counted without regard to quotes, so that nothing can hide.
+// overflow the stack.
 constexpr std::ptrdiff_t kMaxDotsPerLine = 64;
 
 Place place_at(const std::string& file, const toml::source_position& position) {
@@ -29,9 +29,28 @@ Place place_at(const std::string& file, std::string_view text, std::size_t offse
   return {file, static_cast<int>(line), static_cast<int>(offset - line_start + 1)};
 }
 
-std::expected<void, Problem> check_bytes(std::string_view text, const std::string& file) {
-  if (text.size() > kMaxFileBytes) {
-    return std::unexpected(Problem{{file}, "the file is larger than 1 MiB", "split it, or use wildcards"});
+// Those that may stand between the parts of a key. A list of host names on one line has many that do not: in
+// a line without escapes, literal and multi-line strings each quote opens or closes, unless all of the line
+// is inside a string or a comment. In every other line all dots count, so that nothing can hide.
+std::ptrdiff_t dots_of_keys(std::string_view line) {
+  const bool plain =
+      line.find_first_of("'\\") == std::string_view::npos && line.find("\"\"\"") == std::string_view::npos;
+  if (!plain) return std::ranges::count(line, '.');
+  std::ptrdiff_t dots = 0;
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') quoted = !quoted;
+    if (c == '.' && !quoted) ++dots;
+  }
+  return dots;
+}
+
+std::expected<void, Problem> check_bytes(std::string_view text, const std::string& file,
+                                         std::size_t max_bytes) {
+  if (text.size() > max_bytes) {
+    return std::unexpected(Problem{{file},
+                                   "the file is larger than " + std::to_string(max_bytes >> 20U) + " MiB",
+                                   "split it, or use wildcards"});
   }
   if (text.starts_with("\xef\xbb\xbf") || text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
     return std::unexpected(Problem{
@@ -43,7 +62,7 @@ std::expected<void, Problem> check_bytes(std::string_view text, const std::strin
   }
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
-    if (std::ranges::count(text.substr(start, end - start), '.') > kMaxDotsPerLine) {
+    if (dots_of_keys(text.substr(start, end - start)) > kMaxDotsPerLine) {
       return std::unexpected(
           Problem{place_at(file, text, start), "the line has more than 64 dots", "shorten it"});
     }
@@ -190,8 +209,11 @@ std::string_view name(Value::Kind kind) {
   return "";
 }
 
-std::expected<Value, Problem> parse_toml(std::string_view text, const std::string& file) {
-  if (auto checked = check_bytes(text, file); !checked) return std::unexpected(std::move(checked).error());
+std::expected<Value, Problem> parse_toml(std::string_view text, const std::string& file,
+                                         std::size_t max_bytes) {
+  if (auto checked = check_bytes(text, file, max_bytes); !checked) {
+    return std::unexpected(std::move(checked).error());
+  }
   try {
     return convert(toml::parse(text, file), file, 0);
   } catch (const toml::parse_error& error) {

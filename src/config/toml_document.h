@@ -2,6 +2,7 @@
 // seconds to compile.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <string>
@@ -34,8 +35,9 @@ struct Entry {
 
 std::string_view name(Value::Kind kind);  // "a string"
 
-// The root table. Besides TOML's own rules: at most kMaxFileBytes, UTF-8 without a byte order mark, no NUL.
+// The root table. Besides TOML's own rules: at most `max_bytes`, UTF-8 without a byte order mark, no NUL.
 // Problems never hold a value of the file.
-std::expected<Value, Problem> parse_toml(std::string_view text, const std::string& file);
+std::expected<Value, Problem> parse_toml(std::string_view text, const std::string& file,
+                                         std::size_t max_bytes);
 
 }  // namespace sallyport::config

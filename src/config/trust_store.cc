@@ -23,7 +23,7 @@ namespace {
 
 // An entry: this line, then "path N", the path, "text N", and the text.
 constexpr std::string_view kMagic = "sallyport trust 1";
-constexpr std::size_t kMaxEntryBytes = kMaxFileBytes + PATH_MAX + 256;
+constexpr std::size_t kMaxEntryBytes = kMaxPolicyBytes + PATH_MAX + 256;
 constexpr std::size_t kNameBytes = std::size_t{SHA256_DIGEST_LENGTH} * 2;
 // Behind the name of an entry that is not written to its end yet.
 constexpr char kUnfinished[] = ".new";
@@ -173,7 +173,7 @@ Result<std::vector<Trusted>> TrustStore::all() const {
 }
 
 Status TrustStore::trust(const std::string& path, std::string_view text) const {
-  if (path.size() > PATH_MAX || text.size() > kMaxFileBytes) {
+  if (path.size() > PATH_MAX || text.size() > kMaxPolicyBytes) {
     return fail(Reason::TooLarge, "the policy file or its path is too long");
   }
   auto folder = os::make_private_folder(folder_);

@@ -193,11 +193,11 @@ TEST_F(TrustStoreTest, RefusesADamagedEntry) {
 }
 
 TEST_F(TrustStoreTest, HasLimits) {
-  EXPECT_TRUE(store().trust(kPath, std::string(kMaxFileBytes, '#')));
-  EXPECT_EQ((*store().find(kPath))->text.size(), kMaxFileBytes);
-  EXPECT_FALSE(store().trust(kPath, std::string(kMaxFileBytes + 1, '#')));
+  EXPECT_TRUE(store().trust(kPath, std::string(kMaxPolicyBytes, '#')));
+  EXPECT_EQ((*store().find(kPath))->text.size(), kMaxPolicyBytes);
+  EXPECT_FALSE(store().trust(kPath, std::string(kMaxPolicyBytes + 1, '#')));
   EXPECT_FALSE(store().trust(std::string(5000, '/'), kText));
-  std::ofstream(entry(), std::ios::binary) << std::string(2 * kMaxFileBytes, '#');
+  std::ofstream(entry(), std::ios::binary) << std::string(2 * kMaxPolicyBytes, '#');
   EXPECT_THAT(error(), HasSubstr("has more than"));
 
   ASSERT_TRUE(store().revoke(kPath));

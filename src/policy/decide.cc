@@ -267,7 +267,7 @@ struct RuleFor {
 
   // A host that is known for git is most likely asked for because of it.
   std::string host_text(const HostName& host, std::uint16_t port) const {
-    if (!special_name(host).empty()) return "";
+    if (!special_name(host).empty() || is_dns_port(port)) return "";
     const bool git = port == kHttpsPort && well_known_kind(host) != HostKind::Generic;
     if (git) return git_text(host.str() + "/OWNER/NAME", Access::Fetch, credential);
     if (port == kHttpsPort || port == kHttpPort) return allow_text(host, port);
@@ -282,8 +282,8 @@ struct RuleFor {
     return git_text(repo.str(), access, credential);
   }
   std::string operator()(const UseHttp& asked) const {
-    const std::uint16_t fitting = asked.scheme == Scheme::Http ? kHttpPort : asked.port;
-    if (asked.port != fitting || asked.path.is_git()) return "";
+    const bool fitting = (asked.scheme == Scheme::Http) == (asked.port == kHttpPort);
+    if (!fitting || is_dns_port(asked.port) || asked.path.is_git()) return "";
     std::string text = allow_text(asked.host, asked.port);
     if (text.empty()) return "";
     text += "\nmethods = [\"" + std::string(name(asked.method)) + "\"]\npaths = [\"" + path_text(asked.path) +

@@ -44,7 +44,8 @@ struct Grant {
   RuleList<AllowRule> allow;
   RuleList<DenyRule> deny;
   RuleList<TcpRule> tcp;
-  std::map<HostName, UpstreamHost> hosts;  // one for every host that [[git]], [[tcp]] or the operator names
+  // Every host of [[git]] and [[tcp]], and the operator's that a rule names.
+  std::map<HostName, UpstreamHost> hosts;
   std::map<HostName, UpstreamHost> hosts_below;  // of the operator's "*.NAME", by NAME
   Timeouts timeouts;
   std::vector<PinnedAddress> resolvers;  // name servers, at most kMaxResolvers; empty: those of resolv.conf

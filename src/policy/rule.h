@@ -18,6 +18,11 @@ inline constexpr std::uint16_t kHttpsPort = 443;
 // The one port where HTTP is spoken in the clear; at every other it is TLS.
 inline constexpr std::uint16_t kHttpPort = 80;
 
+// DNS in the clear and over TLS: names are looked up at the gate alone, so no rule opens these.
+constexpr bool is_dns_port(std::uint16_t port) {
+  return port == 53 || port == 853;
+}
+
 // Where a rule was written: "sallyport.toml:3" or "--git".
 struct RuleSource {
   std::string file;

@@ -9,9 +9,8 @@ void HostIndex::add(const HostPattern& pattern, std::size_t rule) {
 }
 
 template <typename Visit>
-void HostIndex::visit(const HostName& host, Visit visit) const {
-  const std::string_view name = host.str();
-  if (const auto found = exact_.find(name); found != exact_.end() && !visit(found->second)) return;
+void HostIndex::visit(std::string_view name, const Table& own, Visit visit) const {
+  if (const auto found = own.find(name); found != own.end() && !visit(found->second)) return;
   if (below_.empty()) return;
   // A name has at most 127 labels.
   for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
@@ -22,7 +21,7 @@ void HostIndex::visit(const HostName& host, Visit visit) const {
 
 std::vector<std::size_t> HostIndex::find(const HostName& host) const {
   std::vector<std::size_t> found;
-  visit(host, [&](const std::vector<std::size_t>& rules) {
+  visit(host.str(), exact_, [&](const std::vector<std::size_t>& rules) {
     found.insert(found.end(), rules.begin(), rules.end());
     return true;
   });
@@ -31,11 +30,26 @@ std::vector<std::size_t> HostIndex::find(const HostName& host) const {
 
 bool HostIndex::contains(const HostName& host) const {
   bool any = false;
-  visit(host, [&](const std::vector<std::size_t>& /*rules*/) {
+  visit(host.str(), exact_, [&](const std::vector<std::size_t>& /*rules*/) {
     any = true;
     return false;
   });
   return any;
+}
+
+std::vector<std::size_t> HostIndex::covering(const HostPattern& pattern) const {
+  std::vector<std::size_t> found;
+  visit(pattern.base().str(), table_of(pattern), [&](const std::vector<std::size_t>& rules) {
+    found.insert(found.end(), rules.begin(), rules.end());
+    return true;
+  });
+  return found;
+}
+
+const std::vector<std::size_t>* HostIndex::with(const HostPattern& pattern) const {
+  const Table& table = table_of(pattern);
+  const auto found = table.find(pattern.base().str());
+  return found == table.end() ? nullptr : &found->second;
 }
 
 }  // namespace sallyport::policy

@@ -21,6 +21,10 @@ class HostIndex {
   // twice.
   std::vector<std::size_t> find(const HostName& host) const;
   bool contains(const HostName& host) const;
+  // The rules with a pattern that covers this one, in the same order.
+  std::vector<std::size_t> covering(const HostPattern& pattern) const;
+  // The rules with this very pattern, or nullptr.
+  const std::vector<std::size_t>* with(const HostPattern& pattern) const;
 
  private:
   struct Hash {
@@ -28,9 +32,11 @@ class HostIndex {
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
   using Table = std::unordered_map<std::string, std::vector<std::size_t>, Hash, std::equal_to<>>;
-  // Calls visit(rules) for each entry that matches; until it returns false.
+  // Calls visit(rules) for the entry of `name` in `own`, then for each wildcard above; until it returns
+  // false.
   template <typename Visit>
-  void visit(const HostName& host, Visit visit) const;
+  void visit(std::string_view name, const Table& own, Visit visit) const;
+  const Table& table_of(const HostPattern& pattern) const { return pattern.is_wildcard() ? below_ : exact_; }
 
   Table exact_;
   Table below_;  // by the pattern's base
@@ -52,6 +58,7 @@ class RuleList {
   // Indexes of the rules that name the host, the most specific pattern first.
   std::vector<std::size_t> naming(const HostName& host) const { return index_.find(host); }
   bool names(const HostName& host) const { return index_.contains(host); }
+  const HostIndex& index() const { return index_; }
 
   const Rule& operator[](std::size_t index) const { return rules_[index]; }
   const Rule& at(std::size_t index) const { return rules_.at(index); }
