@@ -26,7 +26,7 @@ enum class Kind : std::uint8_t {
 };
 
 // By which way it came in.
-enum class Entry : std::uint8_t { None, Tls, Http, Tcp, Dns, Udp, Icmp };
+enum class Entry : std::uint8_t { None, Tls, Http, Tcp, Dns, Udp, Icmp, Proxy };
 
 struct RefChange {
   std::string ref;  // bytes as git sent them

@@ -172,6 +172,8 @@ std::string_view name(Entry entry) {
       return "udp";
     case Entry::Icmp:
       return "icmp";
+    case Entry::Proxy:
+      return "proxy";
   }
   return "";
 }

@@ -28,6 +28,8 @@ inline constexpr std::size_t kMaxWildcardAddresses = 4'096;
 class SyntheticAddresses {
  public:
   explicit SyntheticAddresses(const policy::Grant& grant);
+  SyntheticAddresses(const SyntheticAddresses&) = delete;
+  SyntheticAddresses& operator=(const SyntheticAddresses&) = delete;
 
   // Any address of the range, given out or not.
   static bool in_range(const policy::IpAddress& address);

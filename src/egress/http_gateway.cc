@@ -206,9 +206,10 @@ net::Task<Fate> Serving::tell_refusal(Reason reason) {
   co_return fate();
 }
 
-// Nothing of the path or the fields: they may hold secrets, and a page may be shown to others.
+// Nothing of the query or the fields: they may hold secrets, and a page may be shown to others.
 std::string Serving::particulars(Reason reason) const {
   std::string text = client_.host.str();
+  if (reason == Reason::PlainHttp) return text + "\nUse https://" + text + "/ instead.";
   const bool a_rule_helps = asked_ && info(reason).origin == Origin::Client && info(reason).status == 403 &&
                             reason != Reason::DeniedByRule && reason != Reason::DohRefused;
   return a_rule_helps ? text + forward::how_to_allow(*asked_) : text;

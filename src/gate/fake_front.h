@@ -120,10 +120,14 @@ inline Verdict serve_bytes(std::vector<std::string> pieces, const policy::Grant&
   http::FakeStream stream(std::move(pieces));
   WireOpener opener(stream);
   const git::Context context{grant, recorder, opener, opener};
+  const egress::HttpContext plain{grant, recorder, opener};
   const auto serve = [&]() -> net::Task<bool> {
-    const git::ClientSide client{audit::Entry::Tls, "198.18.0.2:443", *policy::HostName::parse("forge.test"),
-                                 443};
-    co_await serve_requests(context, client, stream);
+    http::Connection connection(stream, policy::kHttpsPort);
+    static_cast<void>(co_await serve_requests({context, plain},
+                                              {.entry = audit::Entry::Tls,
+                                               .destination = "198.18.0.2:443",
+                                               .host = *policy::HostName::parse("forge.test")},
+                                              connection));
     co_return true;
   };
   http::run_alone(serve());

@@ -3,6 +3,7 @@
 //
 //   the gateway's own door          refused (DoorAddressed)
 //   port 53 of any address          DNS
+//   port 3128 of 198.18.0.1         an explicit proxy's requests
 //   a name's address                what the policy says of name and port: TLS that is inspected or spliced,
 //                                   HTTP in the clear, or whatever is spoken there
 //   port 443 of any other address   TLS; the SNI's host is judged
@@ -13,6 +14,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -23,7 +26,8 @@
 #include "egress/hello_peek.h"
 #include "egress/intercept.h"
 #include "egress/tunnels.h"
-#include "git/gateway.h"
+#include "gate/requests.h"
+#include "net/stream.h"
 #include "net/task.h"
 #include "net/worker.h"
 #include "os/endpoint.h"
@@ -36,11 +40,24 @@ inline constexpr std::chrono::seconds kProbeLimit{5};
 // What a session's connections have in common. All of it outlives the front.
 struct Session {
   net::Worker& worker;
-  const git::Context& git;
+  Gateways gateways;
   dns::SyntheticAddresses& addresses;
   dns::Server& dns;
   egress::Interceptor& interceptor;
   egress::Tunnels& tunnels;
+
+  const policy::Grant& grant() const { return gateways.git.grant; }
+  audit::Recorder& recorder() const { return gateways.git.recorder; }
+};
+
+// Where a connection is going, as far as that is known before its first byte.
+struct Target {
+  audit::Entry entry = audit::Entry::None;
+  std::string destination;  // for the audit log
+  std::uint16_t port = 0;
+  // That the client named, by the address that stands for it or in a CONNECT: nothing that comes later may
+  // name another.
+  std::optional<policy::HostName> host;
 };
 
 // Pre-flight asks whether what answers in the sandbox is this very gate. Both lines end in a newline.
@@ -62,23 +79,29 @@ class Front {
   // A new connection, non-blocking, that was going to `destination`; nullopt: to the door itself. Refused
   // ones are reset, so that clients fail at once.
   net::Task<> serve(Fd connection, std::optional<os::Endpoint> destination);
+
+  // A new connection of which is known by other means what is spoken on it. `early` was read from it already.
+  net::Task<> serve_tls(Fd connection, std::string early, Target target);
+  net::Task<> serve_plain_http(Fd connection, std::string early, Target target);
+  net::Task<> serve_proxy(Fd connection, Target target);
+
   // Of a connection that cannot be served at all.
   net::Task<> refuse(Fd connection, std::string destination, Error error);
 
  private:
   net::Task<> serve_probe(Fd connection, os::Endpoint destination);
   // To the address of a name.
-  net::Task<> serve_name(Fd connection, os::Endpoint destination, policy::HostName host);
-  net::Task<> serve_tls(Fd connection, os::Endpoint destination);
-  net::Task<> serve_inspected(egress::PeekedHello peeked, os::Endpoint destination);
-  net::Task<> serve_plain_http(Fd connection, os::Endpoint destination);
-  net::Task<> carry(Fd connection, os::Endpoint destination, policy::HostName host, std::string early);
-  net::Task<> refuse_address(Fd connection, os::Endpoint destination, std::string host, Reason reason);
-  net::Task<> refuse_handshake(os::Endpoint destination, egress::HandshakeRefusal refusal);
+  net::Task<> serve_name(Fd connection, Target target);
+  net::Task<> serve_inspected(egress::PeekedHello peeked, Target target);
+  // As it is: spliced TLS, and what [[tcp]] opens.
+  net::Task<> carry(Fd connection, std::string early, Target target);
+  net::Task<> serve_connect(http::RequestHead head, std::unique_ptr<net::Stream> stream,
+                            http::Connection& connection, Target target);
 
-  // How to go on with a connection to `host`, whose client addressed `destination`; or why not.
-  Result<policy::Carriage> judge(const policy::HostName& host, const os::Endpoint& destination) const;
-  Error refusal_in_clear(const http::RequestHead& head, const os::Endpoint& destination) const;
+  net::Task<> refuse_address(Fd connection, Target target, Reason reason);
+  net::Task<> refuse_handshake(Target target, egress::HandshakeRefusal refusal);
+  // How to go on with a connection to `host` and the target's port; or why not.
+  Result<policy::Carriage> judge(const policy::HostName& host, const Target& target) const;
 
   Session session_;
   std::optional<Probe> probe_;

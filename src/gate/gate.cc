@@ -65,10 +65,11 @@ struct Gate::Parts {
         vault(vault::Client::make(worker, session, grant->timeouts)),
         direct(*foundation.connector),
         git{*grant, recorder, *vault, direct},
+        http{*grant, recorder, direct},
         addresses(*grant),
         dns(worker, *grant, addresses, recorder),
         tunnels(worker, *foundation.resolver, *grant, recorder),
-        front({worker, git, addresses, dns, *foundation.interceptor, tunnels}),
+        front({worker, {git, http}, addresses, dns, *foundation.interceptor, tunnels}),
         doors(worker, front, dns, recorder) {}
 
   net::Worker& worker;
@@ -79,6 +80,7 @@ struct Gate::Parts {
   std::unique_ptr<vault::Client> vault;
   upstream::Direct direct;
   git::Context git;
+  egress::HttpContext http;
   dns::SyntheticAddresses addresses;
   dns::Server dns;
   egress::Tunnels tunnels;

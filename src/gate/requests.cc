@@ -2,50 +2,80 @@
 
 #include <utility>
 
-#include "base/random.h"
-#include "http/connection.h"
 #include "http/reply.h"
+#include "policy/http_path.h"
 
 namespace sallyport::gate {
 namespace {
 
-constexpr std::size_t kRequestIdBytes = 8;
-
 // The line of a request that could not even be read.
-audit::Event unreadable(const git::ClientSide& client, Error error) {
+audit::Event unreadable(const RequestSource& source, Error error) {
   audit::Event event;
   event.kind = audit::Kind::Refused;
-  event.request = random_hex(kRequestIdBytes);
-  event.entry = client.entry;
-  event.scheme = "https";
-  event.destination = client.destination;
-  event.host = client.host.str();
-  event.port = client.port;
+  event.request = audit::new_request_id();
+  event.entry = source.entry;
+  event.scheme = name(source.scheme);
+  event.destination = source.destination;
+  event.host = source.host ? source.host->str() : "";
+  event.port = source.port;
   event.reason = error.reason;
   event.detail = std::move(error.detail);
   return event;
 }
 
+forward::ClientSide client_of(const RequestSource& source, const http::RequestHead& head) {
+  return {.entry = source.entry,
+          .destination = source.destination,
+          .host = source.host.value_or(head.host.host),
+          .port = source.host ? source.port : head.host.port,
+          .scheme = source.scheme};
+}
+
+// A host with [[git]] rules alone speaks nothing but git, and a URL of git's is nothing else anywhere. In the
+// clear there is no git.
+bool is_gits(const policy::Grant& grant, const forward::ClientSide& client, const std::string& target) {
+  if (client.scheme == policy::Scheme::Http) return false;
+  if (!grant.allow.names(client.host)) return true;
+  const auto path = policy::HttpPath::parse(target);
+  return path && path->is_git();
+}
+
+net::Task<forward::Fate> serve_one(Gateways gateways, const forward::ClientSide& client,
+                                   http::Connection& connection, http::RequestHead head) {
+  if (is_gits(gateways.git.grant, client, head.target)) {
+    co_return co_await git::serve(gateways.git, client, connection, std::move(head));
+  }
+  co_return co_await egress::serve_http(gateways.http, client, connection, std::move(head));
+}
+
+net::Task<> refuse_unreadable(Gateways gateways, const RequestSource& source, http::Connection& connection,
+                              Error error) {
+  const Reason reason = error.reason;
+  audit::Event event = unreadable(source, std::move(error));
+  const std::string id = event.request;
+  // Refused it is whether or not the line could be written.
+  static_cast<void>(co_await gateways.git.recorder.record(std::move(event)));
+  static_cast<void>(co_await http::refuse(connection, {reason, "", id}));
+}
+
 }  // namespace
 
-net::Task<> serve_requests(const git::Context& context, git::ClientSide client, net::Stream& stream) {
-  http::Connection connection(stream, client.port, context.grant.timeouts.request_head);
+net::Task<std::optional<http::RequestHead>> serve_requests(Gateways gateways, RequestSource source,
+                                                           http::Connection& connection) {
   while (true) {
     auto head = co_await connection.next_request();
     if (!head) {
-      const Reason reason = head.error().reason;
-      audit::Event event = unreadable(client, std::move(head).error());
-      const std::string id = event.request;
-      // Refused it is whether or not the line could be written.
-      static_cast<void>(co_await context.recorder.record(std::move(event)));
-      static_cast<void>(co_await http::refuse(connection, {reason, "", id}));
+      co_await refuse_unreadable(gateways, source, connection, std::move(head).error());
       break;
     }
     if (!*head) break;
-    const auto fate = co_await git::serve(context, client, connection, **std::move(head));
-    if (fate == git::Fate::Close) break;
+    if ((*head)->is_connect()) co_return **std::move(head);
+    const forward::ClientSide client = client_of(source, **head);
+    const auto fate = co_await serve_one(gateways, client, connection, **std::move(head));
+    if (fate == forward::Fate::Close) break;
   }
   co_await connection.finish();
+  co_return std::nullopt;
 }
 
 }  // namespace sallyport::gate

@@ -1,14 +1,39 @@
-// The requests of one connection, whose host is known, one after the other: each is judged by itself, and
-// after one that cannot be read in exactly one way none is served any more.
+// The requests of one connection, one after the other: each is judged by itself, and after one that cannot be
+// read in exactly one way none is served any more.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "audit/event.h"
+#include "egress/http_gateway.h"
 #include "git/gateway.h"
-#include "net/stream.h"
+#include "http/connection.h"
 #include "net/task.h"
+#include "policy/decide.h"
 
 namespace sallyport::gate {
 
-// Until either side ends the connection. `context` and `stream` outlive the call.
-net::Task<> serve_requests(const git::Context& context, git::ClientSide client, net::Stream& stream);
+// What a session's requests have in common. Both outlive every request.
+struct Gateways {
+  const git::Context& git;
+  const egress::HttpContext& http;
+};
+
+// Where a connection's requests come from.
+struct RequestSource {
+  audit::Entry entry = audit::Entry::Tls;
+  std::string destination;  // for the audit log
+  policy::Scheme scheme = policy::Scheme::Https;
+  std::uint16_t port = policy::kHttpsPort;
+  // The host that all of them must name; none: each goes to the one that it names.
+  std::optional<policy::HostName> host;
+};
+
+// Until either side ends the connection. At a proxy a CONNECT ends it too: that is returned, neither judged
+// nor answered. `gateways` and `connection` outlive the call.
+net::Task<std::optional<http::RequestHead>> serve_requests(Gateways gateways, RequestSource source,
+                                                           http::Connection& connection);
 
 }  // namespace sallyport::gate

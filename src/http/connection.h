@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -31,6 +32,9 @@ class Connection {
              net::Clock::duration head_limit = policy::Timeouts{}.request_head, Entry entry = Entry::Origin);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
+
+  // Before the first request: what was read from the stream already.
+  void begin_with(std::string bytes) { input_ = std::move(bytes); }
 
   // The next request, or nullopt when the client ended the connection or kept still between requests. An
   // error is the client's (BadRequest, ClientTimeout, ...): it is to be answered with refuse() of reply.h, if

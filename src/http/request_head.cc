@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "http/limits.h"
+#include "policy/rule.h"
 
 namespace sallyport::http {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kVersion = "HTTP/1.1";
 constexpr std::string_view kConnect = "CONNECT";
-constexpr std::uint16_t kHttpPort = 80;
+using policy::kHttpPort;
 constexpr std::array<std::string_view, 7> kMethods{"GET",    "HEAD",  "POST",   "PUT",
                                                    "DELETE", "PATCH", "OPTIONS"};
 // Methods whose body has no meaning (RFC 9110, 9.3): a body there is a request hidden from whoever ignores

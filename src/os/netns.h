@@ -24,13 +24,15 @@ namespace sallyport::os {
 inline constexpr std::chrono::milliseconds kNamespaceTimeout{10'000};
 // The address, beside 127.0.0.1, of lo in a sandbox, and its name server's.
 inline constexpr char kSandboxAddress[] = "198.18.0.1";
+// The explicit proxy's port there.
+inline constexpr std::uint16_t kSandboxProxyPort = 3128;
 
 // The door takes the first of these on which all its sockets can be bound. High, and of no known service: the
 // sandbox's own servers can have every other port.
 inline constexpr std::uint16_t kFirstDoorPort = 40443;
 inline constexpr std::uint16_t kLastDoorPort = 40453;
 // Without nftables: the ports that have a door.
-inline constexpr std::uint16_t kDirectPorts[] = {443, 80, 53};
+inline constexpr std::uint16_t kDirectPorts[] = {443, 80, 53, kSandboxProxyPort};
 
 struct Namespace {
   Fd user;                  // for setns()

@@ -100,11 +100,10 @@ std::optional<RuleRef> allow_rule(const Grant& grant, const HostName& host, std:
   return std::nullopt;
 }
 
-Decision judge_connection(const Grant& grant, const HostName& host, std::uint16_t port);
-
 // Why HTTP in the clear is refused at a named host: most often it would be allowed under TLS.
 Reason reason_in_clear(const Grant& grant, const HostName& host) {
-  return judge_connection(grant, host, kHttpsPort).allowed() ? Reason::PlainHttp : Reason::PortNotAllowed;
+  const bool under_tls = grant.git.names(host) || allow_rule(grant, host, kHttpsPort);
+  return under_tls ? Reason::PlainHttp : Reason::PortNotAllowed;
 }
 
 Decision judge_connection(const Grant& grant, const HostName& host, std::uint16_t port) {
@@ -114,8 +113,9 @@ Decision judge_connection(const Grant& grant, const HostName& host, std::uint16_
   if (port == kHttpsPort && grant.git.names(host)) return allow();
   const auto rule = allow_rule(grant, host, port);
   if (!rule) return deny(port == kHttpPort ? reason_in_clear(grant, host) : Reason::PortNotAllowed);
-  if (port == kHttpPort) return allow(std::nullopt, Carriage::PlainHttp);
-  if (grant.allow[rule->index].tls == TlsMode::Inspect) return allow();
+  const AllowRule& deciding = grant.allow[rule->index];
+  if (deciding.scheme_at(port) == Scheme::Http) return allow(std::nullopt, Carriage::PlainHttp);
+  if (deciding.tls == TlsMode::Inspect) return allow();
   const auto partly = denying_rule(grant, host, port, [](const DenyRule& /*rule*/) { return true; });
   if (partly) return deny(Reason::DeniedByRule, partly);
   return allow(rule, Carriage::Splice);
@@ -151,7 +151,7 @@ bool has_path(const std::vector<PathPattern>& patterns, const HttpPath& path, Ca
 enum class Fit : std::uint8_t { None, Port, Path, All };
 
 Fit fit(const AllowRule& rule, const UseHttp& asked) {
-  if (!has_port(rule.ports, asked.port)) return Fit::None;
+  if (!has_port(rule.ports, asked.port) || rule.scheme_at(asked.port) != asked.scheme) return Fit::None;
   if (asked.path.has_encoded_slash() && !rule.encoded_slash) return Fit::Port;
   if (!has_path(rule.paths, asked.path, Case::Exact)) return Fit::Port;
   if (!rule.methods.contains(asked.method) || (asked.websocket && !rule.websocket)) return Fit::Path;
@@ -185,7 +185,8 @@ Decision judge_allow_rules(const Grant& grant, const UseHttp& asked) {
   }
   const RuleRef rule{RuleRef::Kind::Allow, *best_rule};
   if (best == Fit::All) return allow(rule);
-  Decision decision = deny(reason_for(best));
+  const bool in_clear = best == Fit::None && asked.scheme == Scheme::Http;
+  Decision decision = deny(in_clear ? reason_in_clear(grant, asked.host) : reason_for(best));
   decision.closest = rule;
   return decision;
 }
@@ -221,12 +222,8 @@ struct Judge {
       return rule.methods.contains(asked.method) && has_path(rule.paths, asked.path, Case::Folded);
     });
     if (denied) return deny(Reason::DeniedByRule, denied);
-    if (asked.scheme == Scheme::Http && asked.port != kHttpPort) return deny(Reason::PlainHttp);
-    if (asked.scheme == Scheme::Https && asked.port == kHttpPort) return deny(Reason::PortNotAllowed);
-    if (asked.scheme == Scheme::Http && !allow_rule(grant, asked.host, kHttpPort)) {
-      return deny(reason_in_clear(grant, asked.host));
-    }
     if (!grant.allow.names(asked.host)) {
+      if (asked.scheme == Scheme::Http) return deny(reason_in_clear(grant, asked.host));
       const bool git_alone = grant.git.names(asked.host) && asked.port == kHttpsPort;
       return deny(git_alone ? Reason::NotGit : Reason::PortNotAllowed);
     }
@@ -282,10 +279,12 @@ struct RuleFor {
     return git_text(repo.str(), access, credential);
   }
   std::string operator()(const UseHttp& asked) const {
-    const bool fitting = (asked.scheme == Scheme::Http) == (asked.port == kHttpPort);
-    if (!fitting || is_dns_port(asked.port) || asked.path.is_git()) return "";
+    if (is_dns_port(asked.port) || asked.path.is_git()) return "";
     std::string text = allow_text(asked.host, asked.port);
     if (text.empty()) return "";
+    if (asked.scheme != AllowRule{}.scheme_at(asked.port)) {
+      text += "\nscheme = \"" + std::string(name(asked.scheme)) + "\"";
+    }
     text += "\nmethods = [\"" + std::string(name(asked.method)) + "\"]\npaths = [\"" + path_text(asked.path) +
             "\"]";
     if (asked.path.has_encoded_slash()) text += "\nencoded_slash = true";
@@ -295,16 +294,6 @@ struct RuleFor {
 };
 
 }  // namespace
-
-std::string_view name(Scheme scheme) {
-  switch (scheme) {
-    case Scheme::Https:
-      return "https";
-    case Scheme::Http:
-      return "http";
-  }
-  return "";
-}
 
 const RuleSource& source_of(const Grant& grant, RuleRef rule) {
   switch (rule.kind) {

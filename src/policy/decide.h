@@ -17,9 +17,6 @@
 
 namespace sallyport::policy {
 
-enum class Scheme : std::uint8_t { Https, Http };
-std::string_view name(Scheme scheme);
-
 // A name is asked for in DNS.
 struct ResolveName {
   HostName host;

@@ -159,12 +159,29 @@ TEST(DecideHttp, AsksHostDenyPortPathAndMethod) {
     EXPECT_EQ(code(decision.reason), c.code);
     EXPECT_EQ(decision.allowed(), decision.rule.has_value() && decision.reason == Reason::None);
   }
-  UseHttp in_clear = request("mirror.test", "/x", Method::Get, 8080);
+  UseHttp in_clear = request("api.ok.test", "/v1/x", Method::Get, 8080);
   in_clear.scheme = Scheme::Http;
   EXPECT_EQ(decide(grant, in_clear).reason, Reason::PlainHttp);
+  in_clear.host = host("mirror.test");
+  EXPECT_EQ(decide(grant, in_clear).reason, Reason::PortNotAllowed);
   UseHttp tls = request("mirror.test", "/x", Method::Get, 80);
   tls.scheme = Scheme::Https;
   EXPECT_EQ(decide(grant, tls).reason, Reason::PortNotAllowed);
+}
+
+TEST(DecideHttp, SpeaksWhatTheRuleSaysAtAPort) {
+  Grant grant;
+  AllowRule rule = allow({"old.test"});
+  rule.ports = {8080};
+  rule.scheme = Scheme::Http;
+  grant.allow.push_back(rule);
+  EXPECT_EQ(decide(grant, Connect{host("old.test"), 8080}).carriage, Carriage::PlainHttp);
+  UseHttp asked = request("old.test", "/x", Method::Get, 8080);
+  EXPECT_EQ(decide(grant, asked).reason, Reason::PortNotAllowed);
+  asked.scheme = Scheme::Http;
+  EXPECT_TRUE(decide(grant, asked).allowed());
+  EXPECT_EQ(line_to_add(asked),
+            "[[allow]]\nhost = \"old.test\"\nports = [8080]\nscheme = \"http\"\nmethods = [\"GET\"]\npaths = [\"/x\"]");
 }
 
 TEST(DecideHttp, NamesTheRuleAndWhatCameClosest) {

@@ -16,6 +16,16 @@ std::string RuleSource::str() const {
   return line == 0 ? file : file + ":" + std::to_string(line);
 }
 
+std::string_view name(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::Https:
+      return "https";
+    case Scheme::Http:
+      return "http";
+  }
+  return "";
+}
+
 std::string_view name(TlsMode mode) {
   switch (mode) {
     case TlsMode::Inspect:

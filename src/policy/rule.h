@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,8 +16,10 @@
 namespace sallyport::policy {
 
 inline constexpr std::uint16_t kHttpsPort = 443;
-// The one port where HTTP is spoken in the clear; at every other it is TLS.
 inline constexpr std::uint16_t kHttpPort = 80;
+
+enum class Scheme : std::uint8_t { Https, Http };
+std::string_view name(Scheme scheme);
 
 // DNS in the clear and over TLS: names are looked up at the gate alone, so no rule opens these.
 constexpr bool is_dns_port(std::uint16_t port) {
@@ -59,6 +62,7 @@ inline constexpr std::uint64_t kDefaultMaxBody = std::uint64_t{10} << 20U;
 struct AllowRule {
   std::vector<HostPattern> hosts;
   std::vector<std::uint16_t> ports = {kHttpsPort};
+  std::optional<Scheme> scheme;  // none: HTTP in the clear at port 80, TLS at every other
   Methods methods = {Method::Get, Method::Head};
   std::vector<PathPattern> paths;            // empty: every path
   std::uint64_t max_body = kDefaultMaxBody;  // bytes of a request's body
@@ -66,6 +70,10 @@ struct AllowRule {
   bool websocket = false;
   bool encoded_slash = false;
   RuleSource source;
+
+  Scheme scheme_at(std::uint16_t port) const {
+    return scheme.value_or(port == kHttpPort ? Scheme::Http : Scheme::Https);
+  }
 };
 
 // [[deny]]: wins over every [[allow]].

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "os/netns.h"
 #include "sandbox/profile.h"
 #include "sandbox/token_shape.h"
 #include "sandbox/transport_refusal.h"
@@ -57,6 +58,13 @@ constexpr Setting kFixed[] = {
     {"GIT_SSH_VARIANT", "ssh"},
     {"GIT_PROXY_COMMAND", kGitProxyPath},
 };
+
+// For clients that resolve no names themselves once they are told of a proxy. The ways without one lead to the
+// same policy, so --env may say something else.
+constexpr const char* kProxyVariables[] = {"http_proxy",  "HTTP_PROXY", "https_proxy",
+                                           "HTTPS_PROXY", "all_proxy",  "ALL_PROXY"};
+constexpr const char* kNoProxyVariables[] = {"no_proxy", "NO_PROXY"};
+constexpr const char* kNoProxy = "localhost,127.0.0.1,::1";
 
 // Through GIT_CONFIG_COUNT, since that stands above a repository's own configuration: a hostile repository
 // must not be able to name a program for git to run, nor a helper to be asked for credentials.
@@ -117,6 +125,10 @@ Variables fixed_variables(const ProfileInput& input, const std::string& cwd) {
   variables["PWD"] = cwd;
   for (const char* name : kCaBundleVariables) variables[name] = kCaBundlePath;
   for (const Setting& setting : kFixed) variables[setting.name] = setting.value;
+  for (const char* name : kProxyVariables) {
+    variables[name] = fmt::format("http://{}:{}", os::kSandboxAddress, os::kSandboxProxyPort);
+  }
+  for (const char* name : kNoProxyVariables) variables[name] = kNoProxy;
   std::size_t count = 0;
   for (const Setting& setting : kGitSettings) {
     variables[fmt::format("GIT_CONFIG_KEY_{}", count)] = setting.name;

@@ -130,7 +130,8 @@ std::string git_configuration(const ProfileInput& input) {
   std::string text =
       "# A sandbox's .git/config may be read-only: do not try to write tracking branches there.\n"
       "[branch]\n\tautoSetupMerge = false\n";
-  text += fmt::format("[http]\n\tsslCAInfo = {}\n", kCaBundlePath);
+  // Without the proxy: git shows what a server says, and not what a proxy says to a CONNECT.
+  text += fmt::format("[http]\n\tsslCAInfo = {}\n\tproxy =\n", kCaBundlePath);
   const std::string name = git_quoted(input.git.name);
   const std::string email = git_quoted(input.git.email);
   if (!input.git.name.empty() && !name.empty()) text += "[user]\n\tname = " + name + "\n";

@@ -117,10 +117,10 @@ TEST(Environment, TakesOnlyTheShortListFromTheCaller) {
        "HTTPS_PROXY=http://user:pw@proxy", "GIT_ASKPASS=/x", "XDG_RUNTIME_DIR=/run/user/1000"});
   EXPECT_THAT(variables, AllOf(Contains("TERM=xterm"), Contains("LC_TIME=C"), Contains("TZ=UTC"),
                                Contains("HOME=/home/anna"), Contains("PWD=/w"), Contains("LANG=C.UTF-8")));
-  for (const char* prefix :
-       {"SSH_", "DBUS_", "GITHUB_", "AWS_SECRET", "LD_", "HTTPS_PROXY", "GIT_ASKPASS", "XDG_"}) {
+  for (const char* prefix : {"SSH_", "DBUS_", "GITHUB_", "AWS_SECRET", "LD_", "GIT_ASKPASS", "XDG_"}) {
     EXPECT_THAT(variables, Not(Contains(StartsWith(prefix))));
   }
+  EXPECT_THAT(variables, Not(Contains(HasSubstr("user:pw"))));
 }
 
 TEST(Environment, PointsEveryClientAtTheBundle) {
@@ -131,6 +131,17 @@ TEST(Environment, PointsEveryClientAtTheBundle) {
     EXPECT_THAT(variables, Contains(std::string(name) + "=" + kCaBundlePath));
   }
   EXPECT_THAT(variables, Contains(std::string("NODE_EXTRA_CA_CERTS=") + kSessionCaPath));
+}
+
+TEST(Environment, NamesTheProxyInBothCasesUnlessToldOtherwise) {
+  const auto variables = variables_of({"https_proxy=http://theirs:1"}, {{"all_proxy", ""}});
+  for (const char* name : {"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "ALL_PROXY"}) {
+    EXPECT_THAT(variables, Contains(std::string(name) + "=http://198.18.0.1:3128"));
+  }
+  EXPECT_THAT(variables, Contains("all_proxy="));
+  for (const char* name : {"no_proxy", "NO_PROXY"}) {
+    EXPECT_THAT(variables, Contains(std::string(name) + "=localhost,127.0.0.1,::1"));
+  }
 }
 
 TEST(Environment, GivesWhatIsAskedForByName) {

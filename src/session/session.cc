@@ -217,8 +217,8 @@ Status Session::open_doors() {
   if (!doors) return fail(std::move(doors));
   if (doors->mode == os::DoorMode::Direct) {
     callbacks_.on_notice(
-        fmt::format("nftables cannot be used ({}): only ports 80, 443 and 53 have doors, and other ports "
-                    "reach the sandbox's own servers without an audit line",
+        fmt::format("nftables cannot be used ({}): only ports 80, 443, 53 and the proxy's have doors; rules for "
+                    "other ports do not work, and those reach the sandbox's own servers without an audit line",
                     doors->fallback_reason));
   }
   door_mode_ = doors->mode;

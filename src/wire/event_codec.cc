@@ -23,7 +23,7 @@ Event get_event(Reader& in) {
   Event event;
   event.kind = in.enumerator(audit::Kind::Alarm);
   event.request = in.string(Event::kMaxName);
-  event.entry = in.enumerator(audit::Entry::Icmp);
+  event.entry = in.enumerator(audit::Entry::Proxy);
   event.destination = in.string(Event::kMaxName);
   event.scheme = in.string(Event::kMaxName);
   event.host = in.string(Event::kMaxName);

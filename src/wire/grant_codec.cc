@@ -105,6 +105,8 @@ void put_scope(Writer& out, const Rule& rule) {
 
 void put(Writer& out, const policy::AllowRule& rule) {
   put_scope(out, rule);
+  out.u8(rule.scheme ? 1 : 0);
+  out.enumerator(rule.scheme.value_or(policy::Scheme::Https));
   out.u64(rule.max_body);
   out.enumerator(rule.tls);
   out.u8(rule.websocket ? 1 : 0);
@@ -151,6 +153,10 @@ Status get_scope(Reader& in, Rule& rule) {
 Result<policy::AllowRule> get_allow(Reader& in) {
   policy::AllowRule rule;
   if (auto got = get_scope(in, rule); !got) return fail(std::move(got));
+  const bool has_scheme = in.flag();
+  const auto scheme = in.enumerator(policy::Scheme::Http);
+  if (has_scheme) rule.scheme = scheme;
+  if (!has_scheme && scheme != policy::Scheme::Https) in.refuse();
   rule.max_body = in.u64();
   rule.tls = in.enumerator(policy::TlsMode::Splice);
   rule.websocket = in.flag();

@@ -84,6 +84,7 @@ TEST(GrantCodec, ReadsBackRulesOfEveryKind) {
   allow.ports = {443, 8443};
   allow.methods = {policy::Method::Post};
   allow.paths = {*policy::PathPattern::parse("/v1/**")};
+  allow.scheme = policy::Scheme::Http;
   allow.max_body = 7;
   allow.tls = policy::TlsMode::Splice;
   allow.websocket = true;
@@ -103,6 +104,7 @@ TEST(GrantCodec, ReadsBackRulesOfEveryKind) {
   EXPECT_EQ(read.ports, allow.ports);
   EXPECT_EQ(read.methods, allow.methods);
   EXPECT_EQ(read.paths, allow.paths);
+  EXPECT_EQ(read.scheme, policy::Scheme::Http);
   EXPECT_EQ(read.max_body, 7U);
   EXPECT_EQ(read.tls, policy::TlsMode::Splice);
   EXPECT_TRUE(read.websocket);

@@ -65,7 +65,7 @@ EXIT_NOT_EXECUTABLE = 126
 EXIT_NOT_FOUND = 127
 EXIT_SIGNAL_BASE = 128
 
-ENTRIES = {"", "tls", "http", "tcp", "dns", "udp", "icmp"}
+ENTRIES = {"", "tls", "http", "tcp", "dns", "udp", "icmp", "proxy"}
 
 WIDGET_PUSH = '''\
 version = 1

@@ -1,0 +1,70 @@
+// The explicit proxy's part of the front. It leads to nothing that the other ways do not lead to.
+#include <utility>
+
+#include "audit/event.h"
+#include "forward/served.h"
+#include "gate/front.h"
+#include "http/reply.h"
+
+namespace sallyport::gate {
+
+net::Task<> Front::serve_proxy(Fd socket, Target target) {
+  target.entry = audit::Entry::Proxy;
+  auto stream = net::make_socket_stream(session_.worker, std::move(socket), net::Peer::Client);
+  http::Connection connection(*stream, policy::kHttpPort, session_.grant().timeouts.request_head,
+                              http::Entry::Proxy);
+  auto connect = co_await serve_requests(session_.gateways,
+                                         {.entry = target.entry,
+                                          .destination = target.destination,
+                                          .scheme = policy::Scheme::Http,
+                                          .port = policy::kHttpPort,
+                                          .host = std::nullopt},
+                                         connection);
+  if (connect) {
+    co_await serve_connect(*std::move(connect), std::move(stream), connection, std::move(target));
+  }
+}
+
+net::Task<> Front::serve_connect(http::RequestHead head, std::unique_ptr<net::Stream> stream,
+                                 http::Connection& connection, Target target) {
+  target.host = head.host.host;
+  target.port = head.host.port;
+  const policy::Connect asked{*target.host, target.port};
+  const auto decision = policy::decide(session_.grant(), asked);
+  if (!decision.allowed()) {
+    audit::Event event;
+    event.kind = audit::Kind::Refused;
+    event.request = audit::new_request_id();
+    event.entry = target.entry;
+    event.destination = std::move(target.destination);
+    event.host = asked.host.str();
+    event.port = asked.port;
+    event.method = head.method;
+    event.reason = decision.reason;
+    if (decision.rule) event.rule = policy::source_of(session_.grant(), *decision.rule).str();
+    const std::string id = event.request;
+    // Refused it is whether or not the line could be written.
+    static_cast<void>(co_await session_.recorder().record(std::move(event)));
+    static_cast<void>(co_await http::refuse(
+        connection, {decision.reason, asked.host.str() + forward::how_to_allow(asked), id}));
+    co_await connection.finish();
+    co_return;
+  }
+  auto early = co_await connection.open_tunnel();
+  if (!early) co_return;
+  Fd socket = stream->release();
+  switch (decision.carriage) {
+    case policy::Carriage::Inspect:
+    case policy::Carriage::Splice:
+      co_await serve_tls(std::move(socket), *std::move(early), std::move(target));
+      break;
+    case policy::Carriage::PlainHttp:
+      co_await serve_plain_http(std::move(socket), *std::move(early), std::move(target));
+      break;
+    case policy::Carriage::Raw:
+      co_await carry(std::move(socket), *std::move(early), std::move(target));
+      break;
+  }
+}
+
+}  // namespace sallyport::gate
