@@ -81,6 +81,16 @@ CLI::App& add_explain(CLI::App& policy, ExplainOptions& options) {
   explain.add_option("--push", options.push, "Ask about a push to this repository")
       ->type_name("HOST/OWNER/REPO")
       ->excludes(url);
+  explain
+      .add_option_function<std::string>(
+          "--method",
+          [&options](const std::string& text) { options.method = policy::method_from_name(text); },
+          "Ask about a request with this method, instead of a GET or what git would do")
+      ->type_name("METHOD")
+      ->needs(url)
+      ->check([](const std::string& text) {
+        return policy::method_from_name(text) ? "" : "must be one of " + policy::Methods::all().str();
+      });
   add_json_flag(explain, options.format);
   return explain;
 }

@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "policy/method.h"
+
 namespace sallyport::cli {
 
 // Exit codes besides the workload's own; they are in `sallyport --help`.
@@ -45,6 +47,7 @@ struct ExplainOptions {
   FileOptions files;
   std::string url;
   std::optional<std::string> push;  // HOST/OWNER/REPO, instead of the URL
+  std::optional<policy::Method> method;
   Format format = Format::Text;
 };
 

@@ -130,7 +130,7 @@ TEST(CommandLine, CheckIsRead) {
 TEST(CommandLine, ExplainIsRead) {
   const auto url = read<ExplainOptions>({"policy", "explain", "https://github.com/acme/widget"});
   EXPECT_EQ(url.url, "https://github.com/acme/widget");
-  EXPECT_FALSE(url.push);
+  EXPECT_FALSE(url.push || url.method);
   EXPECT_EQ(url.format, Format::Text);
   const auto push = read<ExplainOptions>({"policy", "explain", "--push", "github.com/acme/widget", "--policy",
                                           "p.toml", "--config", "c.toml", "--json"});
@@ -139,6 +139,8 @@ TEST(CommandLine, ExplainIsRead) {
   EXPECT_EQ(push.files.policy, "p.toml");
   EXPECT_EQ(push.files.config, "c.toml");
   EXPECT_EQ(push.format, Format::Json);
+  const auto post = read<ExplainOptions>({"policy", "explain", "--method", "POST", "https://api.example/x"});
+  EXPECT_EQ(post.method, policy::Method::Post);
 }
 
 TEST(CommandLine, ThatCannotBeReadIsAUsageErrorOnStandardError) {
@@ -171,6 +173,8 @@ TEST(CommandLine, ThatCannotBeReadIsAUsageErrorOnStandardError) {
       {{"policy", "explain", "--"}, "--"},
       {{"policy", "explain", "--push", "h/o/r", "https://h/o/r"}, "--push"},
       {{"policy", "explain", "https://h/o/r", "https://h/o/s"}, "https://h/o/s"},
+      {{"policy", "explain", "https://h/o/r", "--method", "TRACE"}, "must be one of GET, HEAD"},
+      {{"policy", "explain", "--push", "h/o/r", "--method", "GET"}, "--method"},
   };
   for (const auto& each : cases) {
     SCOPED_TRACE(testing::PrintToString(each.arguments));

@@ -15,10 +15,7 @@ namespace json = boost::json;
 
 json::value to_json(const std::optional<policy::ExplainedRule>& rule) {
   if (!rule) return nullptr;
-  return {{"repo", rule->repo},
-          {"access", policy::name(rule->access)},
-          {"credential", rule->credential},
-          {"source", rule->source}};
+  return {{"kind", policy::name(rule->kind)}, {"says", rule->says}, {"source", rule->source}};
 }
 
 json::value to_json(const policy::Explanation& explanation) {
@@ -86,8 +83,9 @@ int policy_explain(const ExplainOptions& options) {
   }
   const auto consent = session::find_consent(*loaded, sources.trust_folder);
   if (!consent) return failed(consent.error());
-  const policy::Explanation explanation = options.push ? policy::explain_push(loaded->grant, *options.push)
-                                                       : policy::explain_url(loaded->grant, options.url);
+  const policy::Explanation explanation =
+      options.push ? policy::explain_push(loaded->grant, *options.push)
+                   : policy::explain_url(loaded->grant, options.url, options.method);
   if (options.format == Format::Json) {
     json::object answer = to_json(explanation).as_object();
     answer["consent"] = consent_json(sources, *loaded, *consent);

@@ -1,6 +1,7 @@
 // docs/policy.md says what the code does: its examples are parsed, its tables are asked.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "base/text.h"
 #include "config/approvals.h"
+#include "config/shared_hosts.h"
 #include "config/testing.h"
 
 namespace sallyport::config {
@@ -123,6 +125,50 @@ TEST(PolicyPage, HasATableOfMatchesThatHolds) {
   }
 }
 
+TEST(PolicyPage, HasATableOfHostsThatHolds) {
+  const auto rows = table(page(), "| host of a rule |");
+  EXPECT_GE(rows.size(), 7U);
+  for (const auto& row : rows) {
+    const auto pattern = policy::HostPattern::parse(row.at(0));
+    const auto host = policy::HostName::parse(row.at(1));
+    ASSERT_TRUE(pattern && host) << row[0] << row[1];
+    EXPECT_EQ(pattern->matches(*host) ? "yes" : "no", row.at(2)) << row[0] << " against " << row[1];
+  }
+}
+
+TEST(PolicyPage, HasATableOfPathsThatHolds) {
+  const auto rows = table(page(), "| path of a rule |");
+  EXPECT_GE(rows.size(), 15U);
+  for (const auto& row : rows) {
+    const auto pattern = policy::PathPattern::parse(row.at(0));
+    ASSERT_TRUE(pattern) << row[0];
+    const auto path = policy::HttpPath::parse(row.at(1));
+    const char* result = !path ? "refused" : pattern->matches(*path) ? "yes" : "no";
+    EXPECT_EQ(result, row.at(2)) << row[0] << " against " << row[1];
+  }
+}
+
+// Each name in backquotes under the heading `from`, up to the next one.
+std::vector<std::string> names_under(const std::string& markdown, const std::string& from) {
+  const std::size_t begin = markdown.find(from);
+  if (begin == std::string::npos) return {};
+  const std::string text = markdown.substr(begin, markdown.find("\n#", begin + 1) - begin);
+  std::vector<std::string> names;
+  const auto pieces = split(text, '`');
+  for (std::size_t i = 1; i < pieces.size(); i += 2) names.emplace_back(pieces[i]);
+  return names;
+}
+
+TEST(PolicyPage, NamesEveryHostThatIsRefusedUnlessItIsMeant) {
+  for (const auto& [names, heading] :
+       {std::pair{shared_names(), "#### Wildcards"}, std::pair{doh_names(), "#### Hosts that answer DNS"}}) {
+    const auto listed = names_under(page(), heading);
+    for (const std::string_view name : names) {
+      EXPECT_TRUE(std::ranges::find(listed, name) != listed.end()) << name << " under " << heading;
+    }
+  }
+}
+
 TEST(PolicyPage, HasATableOfApprovalsThatHolds) {
   const auto rows = table(page(), "| approved | access |");
   EXPECT_GE(rows.size(), 6U);
@@ -172,7 +218,7 @@ TEST(PolicyPage, HasATableOfTimeoutsWithTheirDefaults) {
 
 TEST(PolicyPage, NamesCodesThatExist) {
   const auto rows = table(page(), "| code of the refusal");
-  EXPECT_EQ(rows.size(), 5U);
+  EXPECT_EQ(rows.size(), 10U);
   for (const auto& row : rows) EXPECT_TRUE(reason_from_code(row.at(0))) << row.at(0);
 }
 

@@ -288,6 +288,8 @@ void check_splice(const Reader& reader, const Place& place, policy::AllowRule& r
   }
   rule.methods = policy::Methods::all();
   rule.max_body = UINT64_MAX;
+  rule.websocket = true;
+  rule.encoded_slash = true;
 }
 
 void finish(const Reader& reader) {

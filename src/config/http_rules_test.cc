@@ -66,6 +66,7 @@ TEST(AllowRules, ThatSpliceAllowWhateverIsAsked) {
   EXPECT_EQ(rule.tls, policy::TlsMode::Splice);
   EXPECT_EQ(rule.methods, policy::Methods::all());
   EXPECT_EQ(rule.max_body, UINT64_MAX);
+  EXPECT_TRUE(rule.websocket && rule.encoded_slash);
 }
 
 TEST(AllowRules, TakeEveryUnitOfABody) {

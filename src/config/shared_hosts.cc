@@ -115,6 +115,14 @@ bool is_public_suffix(const std::string& name) {
 
 }  // namespace
 
+std::span<const std::string_view> shared_names() {
+  return kSharedNames;
+}
+
+std::span<const std::string_view> doh_names() {
+  return kDohHosts;
+}
+
 bool is_shared(const policy::HostPattern& host) {
   if (!host.is_wildcard()) return false;
   const std::string& base = host.base().str();

@@ -2,6 +2,7 @@
 // over HTTPS. A rule that names them needs to say that it is meant.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "policy/host_pattern.h"
@@ -15,5 +16,9 @@ bool is_shared(const policy::HostPattern& host);
 
 // A resolver's name that the pattern matches, is, or is below; "" when there is none.
 std::string_view doh_host(const policy::HostPattern& host);
+
+// Both lists, for the page that names them.
+std::span<const std::string_view> shared_names();
+std::span<const std::string_view> doh_names();
 
 }  // namespace sallyport::config

@@ -295,6 +295,20 @@ struct RuleFor {
 
 }  // namespace
 
+std::string_view name(RuleRef::Kind kind) {
+  switch (kind) {
+    case RuleRef::Kind::Git:
+      return "git";
+    case RuleRef::Kind::Allow:
+      return "allow";
+    case RuleRef::Kind::Deny:
+      return "deny";
+    case RuleRef::Kind::Tcp:
+      return "tcp";
+  }
+  return "";
+}
+
 const RuleSource& source_of(const Grant& grant, RuleRef rule) {
   switch (rule.kind) {
     case RuleRef::Kind::Git:

@@ -59,6 +59,7 @@ struct RuleRef {
 
   bool operator==(const RuleRef&) const = default;
 };
+std::string_view name(RuleRef::Kind kind);  // "git", as the policy has it
 
 struct Decision {
   Verdict verdict = Verdict::Deny;

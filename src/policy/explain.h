@@ -7,25 +7,16 @@
 #include <string_view>
 
 #include "base/reason.h"
-#include "policy/decide.h"
+#include "policy/explained_rule.h"
 #include "policy/grant.h"
 
 namespace sallyport::policy {
-
-struct ExplainedRule {
-  std::string repo;  // the pattern
-  Access access;
-  std::string credential;  // empty: anonymous
-  std::string source;      // "sallyport.toml:3"
-
-  std::string str() const;
-};
 
 struct Explanation {
   bool allowed = false;
   Reason reason = Reason::PolicyEmpty;  // None when allowed
   std::string asked;     // "fetch from github.com/acme/widget"; no user name or password of a URL
-  std::string sentence;  // why, for people
+  std::string sentence;  // why, for people; of a connection that is allowed, what is judged on it
   std::optional<ExplainedRule> rule;  // the one that decided, also when it denied
   std::optional<ExplainedRule> closest;
   std::string advice;  // what to do, in words; may be empty
@@ -35,9 +26,14 @@ struct Explanation {
   std::string text() const;
 };
 
-// `url` is what one gives to git clone (https://host/owner/name[.git], also ssh://, git@host:path, git://,
-// http://, or host/owner/name), or any URL that a program in the sandbox asks for.
-Explanation explain_url(const Grant& grant, std::string_view url);
+// Judged as it would be if a program in the sandbox asked for it:
+// - "host" and "host:port": a connection;
+// - a repository, as one gives it to git clone (https://host/owner/name[.git], host/owner/name), and the URLs
+//   that git makes of it: a git request, unless `method` is given or the host's [[allow]] rules are meant;
+// - any other http://, https://, ws:// or wss:// URL: a request, by default a GET;
+// - ssh://, git@host:path and git://: a connection, and what https:// would get instead.
+Explanation explain_url(const Grant& grant, std::string_view url,
+                        std::optional<Method> method = std::nullopt);
 
 // A push to "host/owner/name", or to a URL as above.
 Explanation explain_push(const Grant& grant, std::string_view repo);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The command line: what it passes through, what it says, how it ends, and what it refuses to start with."""
 
+import json
 import os
 import signal
 import time
@@ -277,6 +278,20 @@ class Policy(E2E):
         outcome = self.stage.cli("policy", "explain", "--push", "forge.test/acme/widget")
         self.assertIn("refused: ", outcome.stdout)
         self.assertIn("sallyport.toml:3", outcome.stdout)
+
+    def test_explain_judges_what_is_not_git(self):
+        self.stage.write_policy(policy(git_rule("forge.test/acme/widget"), '\n[[allow]]\nhost = "api.test"\npaths = ["/v1/**"]\n'
+                                       '\n[[deny]]\nhost = "api.test"\npaths = ["/v1/admin/**"]\n\n[[tcp]]\nhost = "db.test"\nport = 5432\n'))
+        for argv, kind, says in ((("https://api.test/v1/x",), "allow", "api.test (GET, HEAD; /v1/**)"),
+                                 (("https://api.test/v1/admin/x",), "deny", "api.test (every method; /v1/admin/**)"),
+                                 (("db.test:5432",), "tcp", "db.test:5432")):
+            with self.subTest(argv):
+                answer = json.loads(self.stage.cli("policy", "explain", "--json", *argv).stdout)
+                self.assertEqual((answer["rule"]["kind"], answer["rule"]["says"]), (kind, says))
+                self.assertEqual(answer["allowed"], kind != "deny")
+        answer = json.loads(self.stage.cli("policy", "explain", "--json", "--method", "POST", "https://api.test/v1/x").stdout)
+        self.assertEqual((answer["reason"], answer["closest"]["kind"]), ("method_not_granted", "allow"))
+        self.assertIn('methods = ["POST"]', answer["add"])
 
     def tearDown(self):
         super().tearDown()
