@@ -237,6 +237,13 @@ TEST(Policy, SurvivesNestingOfEveryKind) {
   std::string dotted = "[a";
   for (int i = 0; i < 200'000; ++i) dotted += ".a";
   EXPECT_TRUE(refused(dotted + "]\n"));
+  // Quotes that try to hide the dots of a key.
+  const std::string dots = dotted.substr(2);
+  EXPECT_TRUE(refused("\"a\"" + dots + "=1\n"));
+  EXPECT_TRUE(refused("'\"'" + dots + "=1\n"));
+  EXPECT_TRUE(refused("\"\\\"\"" + dots + "=1\n"));
+  EXPECT_TRUE(refused("x = [\"\"\"\n\"\"\", {a" + dots + "=1}]\n"));
+  EXPECT_TRUE(refused("x = [\"\"\"\n\"\nb\"\"\", {a" + dots + "=1}]\n"));
   std::string mixed = "x";
   for (int i = 0; i < 120; ++i) {
     for (int j = 0; j < 60; ++j) mixed += ".a";
