@@ -72,13 +72,22 @@ class Lint {
     }
   }
 
-  // Of the rules with this very host all treat TLS in the same way.
+  // Of the rules with this very host all speak the same, and treat TLS in the same way.
   void check_one_way(std::size_t index, const HostPattern& host, const Place& place) {
     const AllowRule& rule = grant_.allow[index];
     for (const std::size_t other : *grant_.allow.index().with(host)) {
       if (other >= index || !effort_.spend(1)) return;
       const auto port = shared_port(rule, grant_.allow[other].ports);
-      if (!port || grant_.allow[other].tls == rule.tls) continue;
+      if (!port) continue;
+      if (grant_.allow[other].scheme_at(*port) != rule.scheme_at(*port)) {
+        return problem(place,
+                       "'" + host.str() + "' at port " + std::to_string(*port) + " is " +
+                           std::string(name(rule.scheme_at(*port))) + " here and " +
+                           std::string(name(grant_.allow[other].scheme_at(*port))) + " by the rule at " +
+                           at(grant_.allow[other]),
+                       "give both the same scheme");
+      }
+      if (grant_.allow[other].tls == rule.tls) continue;
       const bool splice = rule.tls == TlsMode::Splice;
       return problem(place,
                      "'" + host.str() + "' at port " + std::to_string(*port) + " is " +

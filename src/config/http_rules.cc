@@ -274,6 +274,18 @@ void read_tls(const Reader& reader, policy::AllowRule& rule) {
   }
 }
 
+void read_scheme(const Reader& reader, policy::AllowRule& rule) {
+  const Value* value = reader.table.find("scheme", Kind::String);
+  if (value == nullptr) return;
+  for (const policy::Scheme scheme : {policy::Scheme::Https, policy::Scheme::Http}) {
+    if (value->text == name(scheme)) rule.scheme = scheme;
+  }
+  if (!rule.scheme) {
+    reader.problem(value->place, "scheme cannot be " + shown(value->text),
+                   R"(write "https", or "http" for HTTP in the clear)");
+  }
+}
+
 // Nothing of a spliced connection but its host and port is seen.
 void check_splice(const Reader& reader, const Place& place, policy::AllowRule& rule) {
   if (rule.tls != policy::TlsMode::Splice) return;
@@ -283,8 +295,10 @@ void check_splice(const Reader& reader, const Place& place, policy::AllowRule& r
                      "remove it, or write tls = \"inspect\"");
     }
   }
-  if (std::ranges::find(rule.ports, policy::kHttpPort) != rule.ports.end()) {
-    reader.problem(place, "port 80 has no TLS that could be spliced", "give it a rule of its own");
+  const auto in_clear = [&](std::uint16_t port) { return rule.scheme_at(port) == policy::Scheme::Http; };
+  if (const auto port = std::ranges::find_if(rule.ports, in_clear); port != rule.ports.end()) {
+    reader.problem(place, fmt::format("port {} has no TLS that could be spliced", *port),
+                   "give it a rule of its own");
   }
   rule.methods = policy::Methods::all();
   rule.max_body = UINT64_MAX;
@@ -315,6 +329,8 @@ void read_allow(const Value& table, const std::string& file, PolicyFile& policy,
   rule.paths = read_paths(reader);
   read_max_body(reader, rule);
   read_tls(reader, rule);
+  read_scheme(reader, rule);
+  if (rule.scheme == policy::Scheme::Http && keys.find("ports") == nullptr) rule.ports = {policy::kHttpPort};
   rule.websocket = read_flag(reader, "websocket");
   rule.encoded_slash = read_flag(reader, "encoded_slash");
   check_splice(reader, table.place, rule);
@@ -345,31 +361,26 @@ void read_tcp(const Value& table, const std::string& file, PolicyFile& policy, P
   const std::string what = "[[tcp]]";
   TableReader keys(table, what, problems);
   const Reader reader{keys, what, problems};
-  const Value* host = keys.require("host", Kind::String, "add host = \"db.example.com\"");
+  std::vector<policy::HostPattern> hosts;
+  std::vector<Place> places;
+  read_hosts(reader, table.place, hosts, places);
   const Value* port = keys.require("port", Kind::Integer, "add port = 5432");
   const bool doh = read_flag(reader, "unsafe_doh");
   finish(reader);
-  if (host == nullptr || port == nullptr) return;
-  const auto pattern = policy::HostPattern::parse(host->text);
-  constexpr std::string_view kRemedy = "write the name alone, as in \"db.example.com\"";
-  if (!pattern) {
-    reader.problem(host->place, "host: " + pattern.error().detail,
-                   host_remedy(host->text, pattern.error(), kRemedy));
-    return;
+  const auto number = port != nullptr ? read_port(reader, *port, Effect::Opens) : std::nullopt;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (hosts[i].is_wildcard()) {
+      reader.problem(places[i], "host: a [[tcp]] rule names its hosts, without wildcards",
+                     "write the name alone, as in \"db.example.com\"");
+    } else if (!doh && !doh_host(hosts[i]).empty()) {
+      reader.problem(
+          places[i],
+          "'" + hosts[i].str() + "' lets names be looked up past the policy: it answers DNS itself",
+          "remove it, or add unsafe_doh = true");
+    } else if (number) {
+      policy.tcp.push_back({{hosts[i].base(), *number, {file, table.place.line}}, table.place, {places[i]}});
+    }
   }
-  if (pattern->is_wildcard()) {
-    reader.problem(host->place, "host: a [[tcp]] rule names one host, without wildcards",
-                   std::string(kRemedy));
-    return;
-  }
-  if (!doh && !doh_host(*pattern).empty()) {
-    reader.problem(host->place,
-                   "'" + pattern->str() + "' lets names be looked up past the policy: it answers DNS itself",
-                   "remove it, or add unsafe_doh = true");
-  }
-  const auto number = read_port(reader, *port, Effect::Opens);
-  if (!number) return;
-  policy.tcp.push_back({{pattern->base(), *number, {file, table.place.line}}, table.place, {host->place}});
 }
 
 }  // namespace sallyport::config

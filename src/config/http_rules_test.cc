@@ -43,6 +43,37 @@ TEST(AllowRules, HaveDefaults) {
   EXPECT_EQ(rule.source.str(), "sallyport.toml:2");
 }
 
+TEST(AllowRules, SayWhatIsSpokenAtTheirPorts) {
+  using policy::Scheme;
+  const auto rule = [](const std::string& keys) {
+    return parsed("[[allow]]\nhost = \"a.test\"\n" + keys).allow.at(0).rule;
+  };
+  EXPECT_EQ(rule("").scheme_at(443), Scheme::Https);
+  EXPECT_EQ(rule("ports = [80, 8080]\n").scheme_at(80), Scheme::Http);
+  EXPECT_EQ(rule("ports = [80, 8080]\n").scheme_at(8080), Scheme::Https);
+  const policy::AllowRule plain = rule("scheme = \"http\"\n");
+  EXPECT_EQ(plain.ports, std::vector<std::uint16_t>{policy::kHttpPort});
+  EXPECT_EQ(plain.scheme_at(80), Scheme::Http);
+  EXPECT_EQ(rule("scheme = \"http\"\nports = [8080]\n").scheme_at(8080), Scheme::Http);
+  EXPECT_EQ(
+      problems_of("[[allow]]\nhost = \"a.test\"\nscheme = \"ftp\"\n"),
+      "sallyport.toml:4:10: scheme cannot be 'ftp'; write \"https\", or \"http\" for HTTP in the clear\n");
+  EXPECT_EQ(problems_of("[[allow]]\nhost = \"a.test\"\nscheme = \"http\"\ntls = \"splice\"\n"),
+            "sallyport.toml:2:1: port 80 has no TLS that could be spliced; give it a rule of its own\n");
+  EXPECT_EQ(
+      problems_of("[[allow]]\nhost = \"a.test\"\nscheme = \"http\"\nports = [8080]\n"
+                  "[[allow]]\nhost = \"a.test\"\nports = [8080]\n"),
+      "sallyport.toml:7:8: 'a.test' at port 8080 is https here and http by the rule at sallyport.toml:2; "
+      "give both the same scheme\n");
+}
+
+TEST(TcpRules, MayNameManyHosts) {
+  const PolicyFile policy = parsed("[[tcp]]\nhost = [\"a.test\", \"b.test\"]\nport = 22\n");
+  ASSERT_EQ(policy.tcp.size(), 2U);
+  EXPECT_EQ(policy.tcp[1].rule.host.str(), "b.test");
+  EXPECT_EQ(policy.tcp[1].rule.port, 22);
+}
+
 TEST(AllowRules, HaveEverythingThatTheFileSays) {
   const PolicyFile policy = parsed(
       "[[allow]]\nhost = [\"a.test\",\n  \"*.b.test\"]\nports = [443, 80]\nmethods = [\"GET\", \"PATCH\"]\n"

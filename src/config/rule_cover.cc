@@ -40,7 +40,9 @@ bool HostSet::has_below(const policy::HostName& base) const {
 }
 
 bool says_all(const policy::AllowRule& other, const policy::AllowRule& rule, Effort& effort) {
-  return other.tls == rule.tls && has_all(other.ports, rule.ports) && other.methods.contains(rule.methods) &&
+  const auto same_scheme = [&](std::uint16_t port) { return other.scheme_at(port) == rule.scheme_at(port); };
+  return other.tls == rule.tls && std::ranges::all_of(rule.ports, same_scheme) &&
+         has_all(other.ports, rule.ports) && other.methods.contains(rule.methods) &&
          other.max_body >= rule.max_body && (other.websocket || !rule.websocket) &&
          (other.encoded_slash || !rule.encoded_slash) && covers(other.paths, rule.paths, effort);
 }

@@ -62,7 +62,8 @@ class DoorsTest : public ::testing::Test {
   dns::Server dns_{worker_, grant_, addresses_, recorder_};
   std::unique_ptr<egress::Interceptor> interceptor_ =
       *egress::Interceptor::make(worker_, *net::make_session_ca("0123456789abcdef"));
-  std::unique_ptr<net::Resolver> resolver_ = *net::Resolver::make(worker_, {*policy::parse_pinned_address("127.0.0.1:1")});
+  std::unique_ptr<net::Resolver> resolver_ =
+      *net::Resolver::make(worker_, {*policy::parse_pinned_address("127.0.0.1:1")});
   egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_};
   Front front_{{worker_, {git_, http_}, addresses_, dns_, *interceptor_, tunnels_}};
   Doors doors_{worker_, front_, dns_, recorder_};

@@ -81,7 +81,8 @@ class FrontTest : public ::testing::Test {
   dns::Server dns_{worker_, grant_, addresses_, recorder_};
   std::unique_ptr<egress::Interceptor> interceptor_ =
       *egress::Interceptor::make(worker_, *net::make_session_ca("0123456789abcdef"));
-  std::unique_ptr<net::Resolver> resolver_ = *net::Resolver::make(worker_, {*policy::parse_pinned_address("127.0.0.1:1")});
+  std::unique_ptr<net::Resolver> resolver_ =
+      *net::Resolver::make(worker_, {*policy::parse_pinned_address("127.0.0.1:1")});
   egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_};
   Front front_{{worker_, {git_, http_}, addresses_, dns_, *interceptor_, tunnels_}};
 
@@ -266,8 +267,7 @@ TEST_F(FrontTest, RefusesPlainHttpWithWordsThatFit) {
        Reason::PlainHttp, "api.ok.test"},
       {kZed, "GET / HTTP/1.1\r\nHost: api.ok.test\r\n\r\n", "421", Reason::HostMismatch, "zed.ok.test"},
       {kApi, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "421", Reason::HostMismatch, "api.ok.test"},
-      {kElsewhere, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "403", Reason::HostNotAllowed,
-       "evil.test"},
+      {kElsewhere, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "403", Reason::HostNotAllowed, "evil.test"},
       {"169.254.169.254", "GET /latest/meta-data/ HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n", "403",
        Reason::IpLiteral, ""},
       {kApi, "GET / HTTP/1.1\r\n\r\n", "400", Reason::BadRequest, "api.ok.test"},
@@ -393,7 +393,9 @@ TEST_F(Passed, AnEncryptedNameIsRefusedWhereNobodyLooksInside) {
 TEST_F(Passed, AConnectLeadsWhereTheOtherWaysLead) {
   const auto proxy = endpoint("198.18.0.1", 3128);
   const std::string sent = hello("pin.test.test") + "more";
-  EXPECT_EQ(upstream_sees(proxy, "CONNECT pin.test.test:443 HTTP/1.1\r\nHost: pin.test.test:443\r\n\r\n" + sent), sent);
+  EXPECT_EQ(
+      upstream_sees(proxy, "CONNECT pin.test.test:443 HTTP/1.1\r\nHost: pin.test.test:443\r\n\r\n" + sent),
+      sent);
   expect_carried(audit::Entry::Proxy, "https", "pin.test.test", sent.size());
   EXPECT_EQ(upstream_sees(proxy, "CONNECT db.ok.test:5432 HTTP/1.1\r\n\r\nhello"), "hello");
   expect_carried(audit::Entry::Proxy, "tcp", "db.ok.test", 5);

@@ -181,7 +181,8 @@ TEST(DecideHttp, SpeaksWhatTheRuleSaysAtAPort) {
   asked.scheme = Scheme::Http;
   EXPECT_TRUE(decide(grant, asked).allowed());
   EXPECT_EQ(line_to_add(asked),
-            "[[allow]]\nhost = \"old.test\"\nports = [8080]\nscheme = \"http\"\nmethods = [\"GET\"]\npaths = [\"/x\"]");
+            "[[allow]]\nhost = \"old.test\"\nports = [8080]\nscheme = \"http\"\nmethods = [\"GET\"]\npaths = "
+            "[\"/x\"]");
 }
 
 TEST(DecideHttp, NamesTheRuleAndWhatCameClosest) {

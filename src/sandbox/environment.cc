@@ -59,8 +59,8 @@ constexpr Setting kFixed[] = {
     {"GIT_PROXY_COMMAND", kGitProxyPath},
 };
 
-// For clients that resolve no names themselves once they are told of a proxy. The ways without one lead to the
-// same policy, so --env may say something else.
+// For clients that resolve no names themselves once they are told of a proxy. The ways without one lead to
+// the same policy, so --env may say something else.
 constexpr const char* kProxyVariables[] = {"http_proxy",  "HTTP_PROXY", "https_proxy",
                                            "HTTPS_PROXY", "all_proxy",  "ALL_PROXY"};
 constexpr const char* kNoProxyVariables[] = {"no_proxy", "NO_PROXY"};

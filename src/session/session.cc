@@ -216,10 +216,10 @@ Status Session::open_doors() {
   builder_.reset();
   if (!doors) return fail(std::move(doors));
   if (doors->mode == os::DoorMode::Direct) {
-    callbacks_.on_notice(
-        fmt::format("nftables cannot be used ({}): only ports 80, 443, 53 and the proxy's have doors; rules for "
-                    "other ports do not work, and those reach the sandbox's own servers without an audit line",
-                    doors->fallback_reason));
+    callbacks_.on_notice(fmt::format(
+        "nftables cannot be used ({}): only ports 80, 443, 53 and the proxy's have doors; rules for "
+        "other ports do not work, and those reach the sandbox's own servers without an audit line",
+        doors->fallback_reason));
   }
   door_mode_ = doors->mode;
   for (const os::Listener& listener : doors->listeners) has_ipv6_ |= listener.family == AF_INET6;

@@ -180,8 +180,8 @@ Result<policy::TcpRule> get_tcp(Reader& in) {
 }
 
 template <typename Rule, typename Get>
-Status get_list(Reader& in, policy::RuleList<Rule>& into, Get get) {
-  for (std::uint32_t left = in.count(kMaxGrantRules); left > 0; --left) {
+Status get_list(Reader& in, policy::RuleList<Rule>& into, Get get, std::size_t max = kMaxGrantRules) {
+  for (std::uint32_t left = in.count(static_cast<std::uint32_t>(max)); left > 0; --left) {
     auto rule = get(in);
     if (!rule) return fail(std::move(rule));
     if (!in.ok()) return fail(Reason::Internal, "grant: cut or malformed rule");
@@ -263,7 +263,7 @@ Result<policy::Grant> decode_grant(std::string_view bytes) {
   if (auto got = get_list(in, grant.git, get_git); !got) return fail(std::move(got));
   if (auto got = get_list(in, grant.allow, get_allow); !got) return fail(std::move(got));
   if (auto got = get_list(in, grant.deny, get_deny); !got) return fail(std::move(got));
-  if (auto got = get_list(in, grant.tcp, get_tcp); !got) return fail(std::move(got));
+  if (auto got = get_list(in, grant.tcp, get_tcp, policy::kMaxRuleHosts); !got) return fail(std::move(got));
   if (auto hosts = get_hosts(in, grant.hosts_below); !hosts) return fail(std::move(hosts));
   grant.timeouts = get_timeouts(in);
   for (std::uint32_t left = in.count(policy::kMaxResolvers); left > 0; --left) {
