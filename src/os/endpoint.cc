@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
+
+#include "base/text.h"
 
 namespace sallyport::os {
 
@@ -18,16 +21,44 @@ Result<Endpoint> checked(const sockaddr_storage& address) {
   return fail(Reason::Internal, "a connection that is neither IPv4 nor IPv6");
 }
 
-Result<Endpoint> local_endpoint(int connection) {
+}  // namespace
+
+Result<Endpoint> local_endpoint(int socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
-  if (::getsockname(connection, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     return fail_errno(Reason::Internal, "getsockname");
   }
   return checked(address);
 }
 
-}  // namespace
+Result<Endpoint> peer_endpoint(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    return fail_errno(Reason::ClientClosed, "getpeername");
+  }
+  return checked(address);
+}
+
+bool Endpoint::is_loopback() const {
+  if (family == AF_INET) return address[0] == 127;
+  const auto lead = std::span(address).first<15>();
+  return std::ranges::all_of(lead, [](std::uint8_t byte) { return byte == 0; }) && address[15] == 1;
+}
+
+std::optional<Endpoint> endpoint_from_text(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const auto port = parse_decimal(text.substr(colon + 1), UINT16_MAX);
+  if (!port) return std::nullopt;
+  std::string_view address = text.substr(0, colon);
+  const bool is_bracketed = address.starts_with('[') && address.ends_with(']');
+  if (is_bracketed) address = address.substr(1, address.size() - 2);
+  const auto endpoint = endpoint_from(std::string(address).c_str(), static_cast<std::uint16_t>(*port));
+  if (!endpoint || (endpoint->family == AF_INET6) != is_bracketed) return std::nullopt;
+  return endpoint;
+}
 
 std::string Endpoint::address_text() const {
   char text[INET6_ADDRSTRLEN] = {};

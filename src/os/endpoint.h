@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -23,6 +24,8 @@ struct Endpoint {
   std::string text() const;
   // The address alone.
   std::string address_text() const;
+  // 127.0.0.0/8 or ::1: reached from this host alone.
+  bool is_loopback() const;
   bool operator==(const Endpoint&) const = default;
 };
 
@@ -30,6 +33,13 @@ struct Endpoint {
 std::optional<Endpoint> endpoint_from(const sockaddr_storage& address);
 // From a numeric address as inet_pton(3) reads it.
 std::optional<Endpoint> endpoint_from(const char* address, std::uint16_t port);
+
+// "192.0.2.1:443", "[2001:db8::1]:443", as text() writes it. The port may be 0.
+std::optional<Endpoint> endpoint_from_text(std::string_view text);
+
+// The two ends of a socket.
+Result<Endpoint> local_endpoint(int socket);
+Result<Endpoint> peer_endpoint(int socket);
 
 // For bind(2), connect(2) and getsockname(2).
 struct SocketAddress {

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "os/endpoint.h"
+#include "os/listener.h"
 #include "os/process.h"
 #include "os/spawn.h"
 
@@ -40,15 +41,6 @@ struct Namespace {
   Fd link_query;            // NETLINK_ROUTE inside: for list_links()
   Fd link_watch;            // NETLINK_ROUTE inside, subscribed, non-blocking: for drain_link_events()
   std::optional<Fd> nflog;  // NETLINK_NETFILTER inside, non-blocking: for read_nflog()
-};
-
-enum class ListenerKind { Tcp, Udp };
-
-struct Listener {
-  Fd fd;  // bound, non-blocking, and listening when Tcp; Udp has IP_PKTINFO on
-  ListenerKind kind = ListenerKind::Tcp;
-  sa_family_t family = AF_INET;
-  std::uint16_t port = 0;
 };
 
 struct Doors {

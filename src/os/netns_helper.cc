@@ -23,8 +23,6 @@ namespace sallyport::os {
 
 namespace {
 
-// Connections that wait while a gate restarts.
-constexpr int kDoorBacklog = 1024;
 constexpr std::uint16_t kDnsPort = 53;
 
 constexpr char kPortStart[] = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
@@ -55,43 +53,6 @@ Status open_low_ports() {
 bool has_ipv6() {
   const auto disabled = read_sysctl(kNoIpv6);
   return disabled && disabled->starts_with('0');
-}
-
-Status set_option(int socket, int level, int option) {
-  const int on = 1;
-  if (::setsockopt(socket, level, option, &on, sizeof on) != 0) {
-    return fail_errno(Reason::Internal, "setsockopt");
-  }
-  return {};
-}
-
-Status set_options(int socket, sa_family_t family, ListenerKind kind) {
-  if (family == AF_INET6) {
-    if (auto done = set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY); !done) return done;
-  }
-  switch (kind) {
-    case ListenerKind::Tcp:
-      return set_option(socket, SOL_SOCKET, SO_REUSEADDR);
-    case ListenerKind::Udp:
-      return family == AF_INET6 ? set_option(socket, IPPROTO_IPV6, IPV6_RECVPKTINFO)
-                                : set_option(socket, IPPROTO_IP, IP_PKTINFO);
-  }
-  return fail(Reason::Internal, "no such kind of listener");
-}
-
-Result<Listener> open_listener(const Endpoint& where, ListenerKind kind) {
-  const int type = kind == ListenerKind::Tcp ? SOCK_STREAM : SOCK_DGRAM;
-  Fd socket(::socket(where.family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return fail_errno(Reason::Internal, "socket for " + where.text());
-  if (auto done = set_options(socket.get(), where.family, kind); !done) return fail(std::move(done));
-  const SocketAddress address = socket_address(where);
-  if (::bind(socket.get(), address.get(), address.length) != 0) {
-    return fail_errno(Reason::Internal, "bind " + where.text());
-  }
-  if (kind == ListenerKind::Tcp && ::listen(socket.get(), kDoorBacklog) != 0) {
-    return fail_errno(Reason::Internal, "listen " + where.text());
-  }
-  return Listener{.fd = std::move(socket), .kind = kind, .family = where.family, .port = where.port};
 }
 
 std::vector<Endpoint> endpoints(const char* v4, const char* v6, std::uint16_t port) {
