@@ -74,6 +74,7 @@ constexpr std::array kTable{
     Row{IcmpRefused,
         {"icmp_refused", Client, 403, "ICMP and other protocols leave the sandbox for no address."}},
     Row{DoorAddressed, {"door_addressed", Client, 403, "The gateway's own door was addressed."}},
+    Row{OtherUser, {"other_user", Client, 403, "Only the user who started this is served."}},
     Row{TooMany, {"too_many", Client, 429, "Too many requests or connections at once."}},
     Row{TooLarge, {"too_large", Client, 413, "The request's body is too large."}},
 

@@ -55,6 +55,7 @@ enum class Reason : std::uint8_t {
   UdpRefused,
   IcmpRefused,
   DoorAddressed,
+  OtherUser,
   TooMany,
   TooLarge,
 

@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "net/stream.h"
+#include "os/socket_owner.h"
 #include "os/unix_socket.h"
 
 namespace sallyport::gate {
@@ -48,7 +50,10 @@ Status Doors::open(const wire::GateDoors& message, std::vector<Fd> fds) {
   for (std::size_t i = 0; i < message.doors.size(); ++i) {
     switch (message.doors[i].kind) {
       case wire::DoorKind::Tcp:
-        worker_.spawn("a TCP door", accept_loop(std::move(fds[i]), message.mode));
+        worker_.spawn("a TCP door",
+                      accept_loop(std::move(fds[i]), [this, mode = message.mode](Fd connection) {
+                        return serve_sandbox(std::move(connection), mode);
+                      }));
         break;
       case wire::DoorKind::Udp:
         worker_.spawn("a UDP door", dns_.serve_udp(std::move(fds[i])));
@@ -58,13 +63,35 @@ Status Doors::open(const wire::GateDoors& message, std::vector<Fd> fds) {
   return {};
 }
 
-net::Task<> Doors::accept_loop(Fd listener, os::DoorMode mode) {
+Status Doors::open(const wire::GateHostDoors& message, std::vector<Fd> fds) {
+  if (fds.size() != message.doors.size() + 1)
+    return fail(Reason::Internal, "doors and descriptors do not match");
+  diagnosis_ = std::move(fds.front());
+  owner_ = message.owner;
+  for (std::size_t i = 0; i < message.doors.size(); ++i) {
+    const wire::HostDoor& door = message.doors[i];
+    Fd& listener = fds[i + 1];
+    switch (door.kind) {
+      case wire::DoorKind::Tcp:
+        worker_.spawn("a TCP door", accept_loop(std::move(listener), [this, door](Fd connection) {
+                        return serve_host(std::move(connection), door);
+                      }));
+        break;
+      case wire::DoorKind::Udp:
+        worker_.spawn("a UDP door", dns_.serve_udp(std::move(listener)));
+        break;
+    }
+  }
+  return {};
+}
+
+net::Task<> Doors::accept_loop(Fd listener, Serve serve) {
   asio::posix::stream_descriptor door(worker_.io(), listener.release());
   while (true) {
     if (connections_ >= kMaxConnections) co_await wait_for_room();
     const auto [error] = co_await door.async_wait(asio::posix::descriptor_base::wait_read, kAwait);
     if (error) co_return;
-    const int problem = accept_waiting(door.native_handle(), mode);
+    const int problem = accept_waiting(door.native_handle(), serve);
     if (problem == 0) continue;
     if (is_out_of_resources(problem)) {
       co_await worker_.sleep(kOutOfResourcesPause);
@@ -75,12 +102,12 @@ net::Task<> Doors::accept_loop(Fd listener, os::DoorMode mode) {
   }
 }
 
-int Doors::accept_waiting(int listener, os::DoorMode mode) {
+int Doors::accept_waiting(int listener, const Serve& serve) {
   for (int i = 0; i < kMaxAcceptsPerTurn && connections_ < kMaxConnections; ++i) {
     Fd connection(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (connection) {
       ++connections_;
-      worker_.spawn("a connection", serve(std::move(connection), mode));
+      worker_.spawn("a connection", serve_one(std::move(connection), serve));
       continue;
     }
     if (os::would_block(errno)) return 0;
@@ -89,18 +116,76 @@ int Doors::accept_waiting(int listener, os::DoorMode mode) {
   return 0;
 }
 
-net::Task<> Doors::serve(Fd connection, os::DoorMode mode) {
+net::Task<> Doors::serve_one(Fd connection, Serve serve) {
   // What the warden said before this client connected has arrived with it at the latest, and waits in the
   // loop's queue: behind it, so that no connection is served by what held before.
   co_await asio::post(worker_.io(), asio::use_awaitable);
+  co_await serve(std::move(connection));
+  --connections_;
+  room_.cancel();
+}
+
+net::Task<> Doors::serve_sandbox(Fd connection, os::DoorMode mode) {
   auto destination = os::original_destination(connection.get(), mode);
   if (destination) {
     co_await front_.serve(std::move(connection), *destination);
   } else {
     co_await front_.refuse(std::move(connection), "", std::move(destination).error());
   }
-  --connections_;
-  room_.cancel();
+}
+
+Status Doors::check_owner(const Fd& connection) const {
+  const auto owner = os::peer_owner(diagnosis_.get(), connection.get());
+  if (!owner) return fail(Result(owner));
+  if (*owner == owner_) return {};
+  return fail(Reason::OtherUser, "uid " + std::to_string(*owner));
+}
+
+net::Task<> Doors::serve_host(Fd connection, wire::HostDoor door) {
+  const auto addressed = os::local_endpoint(connection.get());
+  const std::string destination = addressed ? addressed->text() : "";
+  if (Status ours = check_owner(connection); !ours) {
+    co_await front_.refuse(std::move(connection), destination, std::move(ours).error());
+    co_return;
+  }
+  co_await serve_use(std::move(connection), std::move(door), destination);
+}
+
+net::Task<> Doors::serve_use(Fd connection, wire::HostDoor door, std::string destination) {
+  Target target{.destination = std::move(destination), .host = std::nullopt};
+  switch (door.use) {
+    case wire::HostDoorUse::Proxy:
+      return front_.serve_proxy(std::move(connection), std::move(target));
+    case wire::HostDoorUse::Tls:
+      target.port = policy::kHttpsPort;
+      return serve_tls(std::move(connection), std::move(target));
+    case wire::HostDoorUse::Http:
+      target.port = policy::kHttpPort;
+      return serve_plain_http(std::move(connection), std::move(target));
+    case wire::HostDoorUse::Dns:
+      return serve_dns(std::move(connection));
+    case wire::HostDoorUse::Fixed:
+      target.port = door.target->authority.port;
+      target.host = std::move(door.target->authority.host);
+      return door.target->scheme == policy::Scheme::Https
+                 ? serve_tls(std::move(connection), std::move(target))
+                 : serve_plain_http(std::move(connection), std::move(target));
+  }
+  std::unreachable();
+}
+
+net::Task<> Doors::serve_tls(Fd connection, Target target) {
+  target.entry = audit::Entry::Tls;
+  return front_.serve_tls(std::move(connection), "", std::move(target));
+}
+
+net::Task<> Doors::serve_plain_http(Fd connection, Target target) {
+  target.entry = audit::Entry::Http;
+  return front_.serve_plain_http(std::move(connection), "", std::move(target));
+}
+
+net::Task<> Doors::serve_dns(Fd connection) {
+  co_await dns_.serve_tcp(net::make_socket_stream(worker_, std::move(connection), net::Peer::Client));
 }
 
 net::Task<> Doors::wait_for_room() {

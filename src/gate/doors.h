@@ -1,8 +1,10 @@
-// The listeners that stand inside a sandbox's namespace, and their loops.
+// The listeners, inside a sandbox's namespace or on the host's loopback addresses, and their loops.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
 #include <cstddef>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "audit/recorder.h"
@@ -30,20 +32,35 @@ class Doors {
 
   // `fds`: as wire::GateDoors says. Once.
   Status open(const wire::GateDoors& message, std::vector<Fd> fds);
+  // `fds`: as wire::GateHostDoors says. Once.
+  Status open(const wire::GateHostDoors& message, std::vector<Fd> fds);
 
   std::size_t connections() const { return connections_; }
 
  private:
-  net::Task<> accept_loop(Fd listener, os::DoorMode mode);
+  // What serves a connection of a door.
+  using Serve = std::function<net::Task<>(Fd connection)>;
+
+  net::Task<> accept_loop(Fd listener, Serve serve);
   // Accepts what waits, as long as there is room. 0, or the errno that the listener has a problem with.
-  int accept_waiting(int listener, os::DoorMode mode);
-  net::Task<> serve(Fd connection, os::DoorMode mode);
+  int accept_waiting(int listener, const Serve& serve);
+  net::Task<> serve_one(Fd connection, Serve serve);
+  net::Task<> serve_sandbox(Fd connection, os::DoorMode mode);
+  // Every user of the host can reach such a door; only one is served.
+  net::Task<> serve_host(Fd connection, wire::HostDoor door);
+  net::Task<> serve_use(Fd connection, wire::HostDoor door, std::string destination);
+  net::Task<> serve_tls(Fd connection, Target target);
+  net::Task<> serve_plain_http(Fd connection, Target target);
+  net::Task<> serve_dns(Fd connection);
+  Status check_owner(const Fd& connection) const;
   net::Task<> wait_for_room();
 
   net::Worker& worker_;
   Front& front_;
   dns::Server& dns_;
   audit::Recorder& recorder_;
+  Fd diagnosis_;  // with host doors: for os::peer_owner()
+  uid_t owner_ = 0;
   std::size_t connections_ = 0;
   boost::asio::steady_timer room_;  // never expires; cancelled when a connection ends
   TokenBucket full_lines_{kMaxFullLinesPerSecond, 1};

@@ -1,6 +1,7 @@
 #include "gate/doors.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -10,6 +11,7 @@
 
 #include "audit/fake_recorder.h"
 #include "gate/testing.h"
+#include "os/socket_owner.h"
 
 namespace sallyport::gate {
 namespace {
@@ -41,6 +43,30 @@ class DoorsTest : public ::testing::Test {
     const wire::GateDoors message{wire::DoorMode::Direct, {{wire::DoorKind::Tcp, address.port}}};
     EXPECT_TRUE(doors_.open(message, std::move(fds)));
     return address;
+  }
+  // Of the host, for one user.
+  os::Endpoint open_host_door(wire::HostDoorUse use, uid_t owner) {
+    Fd listener = testing::loopback_socket(SOCK_STREAM);
+    const os::Endpoint address = testing::bound_address(listener.get());
+    std::vector<Fd> fds;
+    fds.push_back(*os::open_socket_diagnosis());
+    fds.push_back(std::move(listener));
+    wire::HostDoor door{wire::DoorKind::Tcp, use, std::nullopt};
+    if (use == wire::HostDoorUse::Fixed) {
+      door.target = wire::FixedTarget{policy::Scheme::Http, {*policy::HostName::parse("forge.test"), 8080}};
+    }
+    EXPECT_TRUE(doors_.open(wire::GateHostDoors{owner, {std::move(door)}}, std::move(fds)));
+    return address;
+  }
+  // What a client is told who asks for evil.test there.
+  std::string ask_for_evil(const os::Endpoint& door, const std::string& target) {
+    std::string answer;
+    with_client([&] {
+      const Fd client = testing::connect_to(door);
+      send_text(client.get(), "GET " + target + " HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n");
+      answer = receive_all(client.get()).bytes;
+    });
+    return answer;
   }
   template <class Client>
   void with_client(Client client) {
@@ -98,8 +124,49 @@ TEST_F(DoorsTest, LetConnectionsWaitWhenTooManyAreOpenAndTellItOnce) {
   });
 }
 
+TEST_F(DoorsTest, OfTheHostServeTheirOwnerByTheirUse) {
+  const os::Endpoint proxy = open_host_door(wire::HostDoorUse::Proxy, ::geteuid());
+  EXPECT_TRUE(ask_for_evil(proxy, "http://evil.test/").starts_with("HTTP/1.1 403 "));
+  ASSERT_EQ(recorder_.events.size(), 1U);
+  EXPECT_EQ(recorder_.events[0].entry, audit::Entry::Proxy);
+  EXPECT_EQ(recorder_.events[0].destination, proxy.text());
+}
+
+TEST_F(DoorsTest, OfTheHostTakeTheHostFromTheRequest) {
+  const os::Endpoint http = open_host_door(wire::HostDoorUse::Http, ::geteuid());
+  EXPECT_TRUE(ask_for_evil(http, "/").starts_with("HTTP/1.1 403 "));
+  ASSERT_EQ(recorder_.events.size(), 1U);
+  EXPECT_EQ(recorder_.events[0].entry, audit::Entry::Http);
+  EXPECT_EQ(recorder_.events[0].host, "evil.test");
+}
+
+TEST_F(DoorsTest, OfTheHostWithATargetTakeNoOtherHost) {
+  const os::Endpoint fixed = open_host_door(wire::HostDoorUse::Fixed, ::geteuid());
+  EXPECT_TRUE(ask_for_evil(fixed, "/").starts_with("HTTP/1.1 421 "));
+  ASSERT_EQ(recorder_.events.size(), 1U);
+  EXPECT_EQ(recorder_.events[0].reason, Reason::HostMismatch);
+  EXPECT_EQ(recorder_.events[0].port, 8080);
+}
+
+TEST_F(DoorsTest, OfTheHostRefuseAnotherUser) {
+  for (const auto use : {wire::HostDoorUse::Proxy, wire::HostDoorUse::Tls, wire::HostDoorUse::Http,
+                         wire::HostDoorUse::Dns, wire::HostDoorUse::Fixed}) {
+    recorder_.events.clear();
+    const os::Endpoint door = open_host_door(use, ::geteuid() + 1);
+    worker_.io().restart();
+    with_client([&] {
+      const Fd client = testing::connect_to(door);
+      EXPECT_EQ(receive_all(client.get()).error, ECONNRESET);
+    });
+    ASSERT_EQ(recorder_.events.size(), 1U);
+    EXPECT_EQ(recorder_.events[0].reason, Reason::OtherUser);
+    EXPECT_EQ(recorder_.events[0].destination, door.text());
+  }
+}
+
 TEST_F(DoorsTest, RefuseAMessageThatDoesNotFitItsDescriptors) {
-  EXPECT_FALSE(doors_.open({wire::DoorMode::Direct, {{wire::DoorKind::Tcp, 443}}}, {}));
+  EXPECT_FALSE(doors_.open(wire::GateDoors{wire::DoorMode::Direct, {{wire::DoorKind::Tcp, 443}}}, {}));
+  EXPECT_FALSE(doors_.open(wire::GateHostDoors{}, {}));
 }
 
 }  // namespace

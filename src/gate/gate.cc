@@ -96,6 +96,10 @@ struct Gate::Parts {
     if (std::exchange(doors_open, true)) return misspoken("doors twice");
     return doors.open(message, std::move(fds));
   }
+  Status take(const wire::GateHostDoors& message, std::vector<Fd>&& fds) {
+    if (std::exchange(doors_open, true)) return misspoken("doors twice");
+    return doors.open(message, std::move(fds));
+  }
   Status take(const wire::GatePacketLog& /*message*/, std::vector<Fd>&& fds) {
     worker.spawn("the packet log", watch_packet_log(worker, std::move(fds.front()), recorder));
     return {};

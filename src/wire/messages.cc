@@ -26,6 +26,7 @@ enum class Type : std::uint8_t {
   GateProbe = 4,
   AuditWritten = 5,
   GatePacketLog = 6,
+  GateHostDoors = 7,
   Ready = 16,
   AuditAppend = 17,
   VaultStart = 32,
@@ -85,6 +86,29 @@ GateDoors get_gate_doors(Reader& in) {
   return doors;
 }
 
+std::optional<FixedTarget> get_fixed_target(Reader& in) {
+  const auto scheme = in.enumerator(policy::Scheme::Http);
+  auto host = policy::HostName::parse(in.string(policy::HostName::kMaxBytes));
+  const std::uint16_t port = in.u16();
+  if (!host) in.refuse();
+  if (!in.ok()) return std::nullopt;
+  return FixedTarget{scheme, {std::move(*host), port}};
+}
+
+GateHostDoors get_gate_host_doors(Reader& in) {
+  GateHostDoors doors{};
+  doors.owner = in.u32();
+  const std::uint32_t count = in.count(kMaxHostDoors);
+  for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
+    HostDoor door{in.enumerator(DoorKind::Udp), in.enumerator(HostDoorUse::Fixed), std::nullopt};
+    if (door.use == HostDoorUse::Fixed) door.target = get_fixed_target(in);
+    // Every other use of a door is by connections.
+    if (door.kind == DoorKind::Udp && door.use != HostDoorUse::Dns) in.refuse();
+    doors.doors.push_back(std::move(door));
+  }
+  return doors;
+}
+
 GateProbe get_gate_probe(Reader& in) {
   GateProbe probe{};
   probe.armed = in.flag();
@@ -128,12 +152,25 @@ std::string encode_doors(const GateDoors& message) {
   return out.take();
 }
 
+std::string encode_host_doors(const GateHostDoors& message) {
+  Writer out = begin(Type::GateHostDoors);
+  out.u32(message.owner).u32(static_cast<std::uint32_t>(message.doors.size()));
+  for (const HostDoor& door : message.doors) {
+    out.enumerator(door.kind).enumerator(door.use);
+    if (!door.target) continue;
+    const policy::Authority& authority = door.target->authority;
+    out.enumerator(door.target->scheme).string(authority.host.str()).u16(authority.port);
+  }
+  return out.take();
+}
+
 }  // namespace
 
 std::size_t descriptor_count(const ToGate& message) {
   return std::visit(Visitor{
                         [](const GateStart&) -> std::size_t { return 1; },
                         [](const GateDoors& m) { return m.doors.size(); },
+                        [](const GateHostDoors& m) { return m.doors.size() + 1; },
                         [](const GatePacketLog&) -> std::size_t { return 1; },
                         [](const GateVault&) -> std::size_t { return 1; },
                         [](const GateProbe&) -> std::size_t { return 0; },
@@ -170,6 +207,7 @@ std::string encode(const ToGate& message) {
                 .take();
           },
           [](const GateDoors& m) { return encode_doors(m); },
+          [](const GateHostDoors& m) { return encode_host_doors(m); },
           [](const GatePacketLog&) { return begin(Type::GatePacketLog).take(); },
           [](const GateVault&) { return begin(Type::GateVault).take(); },
           [](const GateProbe& m) {
@@ -227,6 +265,7 @@ Result<ToGate> decode_to_gate(std::string_view bytes) {
   Reader& in = packet->body;
   if (packet->type == Type::GateStart) return closed<ToGate>(in, get_gate_start(in));
   if (packet->type == Type::GateDoors) return closed<ToGate>(in, get_gate_doors(in));
+  if (packet->type == Type::GateHostDoors) return closed<ToGate>(in, get_gate_host_doors(in));
   if (packet->type == Type::GatePacketLog) return closed<ToGate>(in, GatePacketLog{});
   if (packet->type == Type::GateVault) return closed<ToGate>(in, GateVault{});
   if (packet->type == Type::GateProbe) return closed<ToGate>(in, get_gate_probe(in));

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -14,10 +15,16 @@
 #include "audit/event.h"
 #include "base/result.h"
 #include "os/netns.h"
+#include "os/unix_socket.h"
+#include "policy/decide.h"
+#include "policy/host.h"
 
 namespace sallyport::wire {
 
 inline constexpr std::uint8_t kVersion = 1;
+// One packet brings them all to the gate, beside one other descriptor.
+inline constexpr std::size_t kMaxHostDoors = 15;
+static_assert(kMaxHostDoors < os::kMaxPacketFds);
 // A gate or a vault waits so long for its start: a warden that started it and then says nothing is about to
 // die.
 inline constexpr std::chrono::seconds kStartLimit{10};
@@ -42,6 +49,29 @@ struct DoorInfo {
 struct GateDoors {
   DoorMode mode;
   std::vector<DoorInfo> doors;
+};
+// How a connection to a door of the host says where it wants to go.
+enum class HostDoorUse : std::uint8_t {
+  Proxy,  // by its requests, as to an explicit proxy
+  Tls,    // by its SNI; port 443
+  Http,   // by its Host; port 80
+  Dns,
+  Fixed,  // not at all: it goes to `target`
+};
+struct FixedTarget {
+  policy::Scheme scheme;
+  policy::Authority authority;
+};
+struct HostDoor {
+  DoorKind kind;
+  HostDoorUse use;
+  std::optional<FixedTarget> target;  // of Fixed
+};
+// Doors on the host's own addresses, where there is no sandbox. Descriptors: os::open_socket_diagnosis()'s,
+// by which the gate asks whose a connection is, then one a door, in order.
+struct GateHostDoors {
+  std::uint32_t owner;  // the uid whose connections are served
+  std::vector<HostDoor> doors;
 };
 // One descriptor: the socket on which the kernel reports refused packets. After the pre-flight, whose own
 // packets are nobody's to read about.
@@ -94,7 +124,8 @@ struct CredentialLoaded {
   std::string problem;
 };
 
-using ToGate = std::variant<GateStart, GateDoors, GatePacketLog, GateVault, GateProbe, AuditWritten>;
+using ToGate =
+    std::variant<GateStart, GateDoors, GateHostDoors, GatePacketLog, GateVault, GateProbe, AuditWritten>;
 using FromGate = std::variant<Ready, AuditAppend>;
 using ToVault = std::variant<VaultStart, VaultGate, VaultCredential>;
 using FromVault = std::variant<Ready, VaultEvent, CredentialLoaded>;

@@ -51,12 +51,18 @@ void expect_round_trip(const std::vector<Variant>& messages, Result<Variant> (*d
 }
 
 std::vector<ToGate> to_gate() {
-  return {GateStart{"session", "certificate", "key"},
-          GateDoors{DoorMode::Direct, {{DoorKind::Tcp, 443}, {DoorKind::Udp, 53}}},
-          GatePacketLog{},
-          GateVault{},
-          GateProbe{true, "probe", "door"},
-          AuditWritten{7, true}};
+  return {
+      GateStart{"session", "certificate", "key"},
+      GateDoors{DoorMode::Direct, {{DoorKind::Tcp, 443}, {DoorKind::Udp, 53}}},
+      GateHostDoors{1000,
+                    {{DoorKind::Tcp, HostDoorUse::Proxy, {}},
+                     {DoorKind::Udp, HostDoorUse::Dns, {}},
+                     {DoorKind::Tcp, HostDoorUse::Fixed,
+                      FixedTarget{policy::Scheme::Http, {*policy::HostName::parse("forge.test"), 8080}}}}},
+      GatePacketLog{},
+      GateVault{},
+      GateProbe{true, "probe", "door"},
+      AuditWritten{7, true}};
 }
 std::vector<FromGate> from_gate() {
   return {Ready{}, AuditAppend{8, full_event()}};
@@ -118,6 +124,7 @@ TEST(Messages, NoProcessMaySendWhatIsAnothersToSend) {
 TEST(Messages, DescriptorsAreCounted) {
   EXPECT_EQ(descriptor_count(ToGate(GateStart{})), 1U);
   EXPECT_EQ(descriptor_count(to_gate()[1]), 2U);
+  EXPECT_EQ(descriptor_count(to_gate()[2]), 4U);
   EXPECT_EQ(descriptor_count(ToVault(VaultCredential{"n", ""})), 1U);
   EXPECT_EQ(descriptor_count(ToVault(VaultCredential{"n", "gone"})), 0U);
   EXPECT_EQ(descriptor_count(FromVault(Ready{})), 0U);
@@ -129,6 +136,16 @@ TEST(Messages, MoreDoorsThanDescriptorsInAPacketAreRefused) {
   EXPECT_TRUE(decode_to_gate(encode(ToGate(doors))));
   doors.doors.push_back({DoorKind::Tcp, 1});
   EXPECT_FALSE(decode_to_gate(encode(ToGate(doors))));
+}
+
+TEST(Messages, HostDoorsThatMakeNoSenseAreRefused) {
+  GateHostDoors doors{0, std::vector<HostDoor>(kMaxHostDoors, {DoorKind::Tcp, HostDoorUse::Tls, {}})};
+  EXPECT_EQ(descriptor_count(ToGate(doors)), os::kMaxPacketFds);
+  EXPECT_TRUE(decode_to_gate(encode(ToGate(doors))));
+  doors.doors.push_back({DoorKind::Tcp, HostDoorUse::Tls, {}});
+  EXPECT_FALSE(decode_to_gate(encode(ToGate(doors))));
+  EXPECT_FALSE(decode_to_gate(encode(ToGate(GateHostDoors{0, {{DoorKind::Udp, HostDoorUse::Proxy, {}}}}))));
+  EXPECT_FALSE(decode_to_gate(encode(ToGate(GateHostDoors{0, {{DoorKind::Tcp, HostDoorUse::Fixed, {}}}}))));
 }
 
 TEST(Messages, TheLargestEventFitsAPacket) {
