@@ -8,6 +8,7 @@
 #include "cli/command_line.h"
 #include "cli/policy_command.h"
 #include "cli/run_command.h"
+#include "cli/serve_command.h"
 #include "cli/trust_command.h"
 
 namespace {
@@ -17,6 +18,7 @@ using namespace sallyport;
 struct Execute {
   int operator()(const cli::Done& done) const { return done.exit_code; }
   int operator()(const cli::RunOptions& options) const { return cli::run_command(options); }
+  int operator()(const cli::ServeOptions& options) const { return cli::serve_command(options); }
   int operator()(const cli::CheckOptions& options) const { return cli::policy_check(options); }
   int operator()(const cli::ExplainOptions& options) const { return cli::policy_explain(options); }
   int operator()(const cli::TrustOptions& options) const { return cli::policy_trust(options); }

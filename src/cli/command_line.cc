@@ -11,6 +11,7 @@ constexpr char kFooter[] = R"(
 Exit codes:
   of `run`: the command's own; 128+N when signal N ended it; 126 or 127 when it cannot be started;
             125 when Sallyport itself failed
+  of `serve`: 0 when you ended it; 125 when Sallyport itself failed
   of `policy check`, `explain` and `trust`: 0 yes, 1 no
   2: the command line cannot be read
 
@@ -26,10 +27,30 @@ Examples:
   sallyport run --git github.com/acme/widget:push -- ./agent.sh
   sallyport run --mount ~/data:ro --env CI=1 -- make test)";
 
+constexpr char kServeFooter[] = R"(
+Each door is for one way of asking; at least one is needed. ADDRESS is a loopback address (127.0.0.0/8 or [::1]), PORT 0
+any free port. Only your own connections are served. Once everything is ready there is one line on standard error, and
+with --json one object on standard output; then it goes on until Ctrl-C.
+
+Examples:
+  sallyport serve --proxy 127.0.0.1:3128 --ca-file ca.pem
+  https_proxy=http://127.0.0.1:3128 curl --cacert ca.pem https://api.example.com/
+  sallyport serve --door 127.0.0.1:8443=https://api.example.com --ca-file ca.pem
+  curl --cacert ca.pem --connect-to ::127.0.0.1:8443 https://api.example.com/)";
+
 void add_file_options(CLI::App& app, FileOptions& files) {
   app.add_option("--policy", files.policy, "The policy, instead of ./sallyport.toml")->type_name("FILE");
   app.add_option("--config", files.config, "The operator's file, instead of ~/.config/sallyport/config.toml")
       ->type_name("FILE");
+}
+
+void add_audit_option(CLI::App& app, std::optional<std::string>& audit) {
+  app.add_option("--audit", audit, "The audit log, instead of ~/.local/state/sallyport/audit.jsonl")
+      ->type_name("FILE");
+}
+
+void add_json_flag(CLI::App& app, Format& format) {
+  app.add_flag_callback("--json", [&format] { format = Format::Json; }, "Machine-readable");
 }
 
 CLI::App& add_run(CLI::App& app, RunOptions& options) {
@@ -49,8 +70,7 @@ CLI::App& add_run(CLI::App& app, RunOptions& options) {
   run.add_flag_callback(
       "--private-git", [&options] { options.workspace = Workspace::PrivateClone; },
       "Work on a clone of the repository here; what is committed comes back under refs/sallyport/");
-  run.add_option("--audit", options.audit, "The audit log, instead of ~/.local/state/sallyport/audit.jsonl")
-      ->type_name("FILE");
+  add_audit_option(run, options.audit);
   auto* quiet = run.add_flag_callback(
       "-q,--quiet", [&options] { options.verbosity = Verbosity::Quiet; }, "Say nothing but errors");
   run.add_flag_callback(
@@ -60,8 +80,30 @@ CLI::App& add_run(CLI::App& app, RunOptions& options) {
   return run;
 }
 
-void add_json_flag(CLI::App& app, Format& format) {
-  app.add_flag_callback("--json", [&format] { format = Format::Json; }, "Machine-readable");
+CLI::App& add_serve(CLI::App& app, ServeOptions& options) {
+  CLI::App& serve = *app.add_subcommand(
+      "serve", "Judge your own programs' requests without a sandbox, at doors on loopback addresses");
+  serve.footer(kServeFooter);
+  add_file_options(serve, options.files);
+  serve.add_option("--proxy", options.proxy, "A door for clients that are told of a proxy")
+      ->type_name("ADDRESS:PORT");
+  serve.add_option("--tls", options.tls, "For TLS connections, which go to their SNI's host, port 443")
+      ->type_name("ADDRESS:PORT");
+  serve.add_option("--http", options.http, "For HTTP in the clear, which goes to its Host, port 80")
+      ->type_name("ADDRESS:PORT");
+  serve.add_option("--dns", options.dns, "For DNS, by UDP and TCP")->type_name("ADDRESS:PORT");
+  serve
+      .add_option("--door", options.doors,
+                  "For connections that all go to one host, by TLS or in the clear; may be given again")
+      ->type_name("ADDRESS:PORT=https://HOST")
+      ->allow_extra_args(false);
+  serve
+      .add_option("--ca-file", options.ca_file,
+                  "Write here which authorities clients shall trust; removed at the end")
+      ->type_name("FILE");
+  add_audit_option(serve, options.audit);
+  add_json_flag(serve, options.format);
+  return serve;
 }
 
 CLI::App& add_check(CLI::App& policy, CheckOptions& options) {
@@ -135,6 +177,7 @@ SplitArguments split_arguments(const std::vector<std::string>& arguments) {
 Command parse_command_line(const std::vector<std::string>& arguments) {
   SplitArguments split = split_arguments(arguments);
   RunOptions run_options;
+  ServeOptions serve_options;
   CheckOptions check_options;
   ExplainOptions explain_options;
   TrustOptions trust_options;
@@ -148,6 +191,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   app.set_version_flag("--version", "sallyport " SALLYPORT_VERSION);
 
   const CLI::App& run = add_run(app, run_options);
+  const CLI::App& serve = add_serve(app, serve_options);
   CLI::App& policy = *app.add_subcommand("policy", "Check a policy, ask it, or trust it");
   policy.require_subcommand(1);
   const CLI::App& check = add_check(policy, check_options);
@@ -158,6 +202,9 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     std::ranges::reverse(split.ours);  // as CLI11 wants them
     app.parse(split.ours);
     if (run.parsed() && split.command.empty()) throw CLI::RequiredError("-- COMMAND");
+    if (serve.parsed() && !serve_options.has_door()) {
+      throw CLI::RequiredError("--proxy, --tls, --http, --dns or --door");
+    }
     if (!run.parsed() && split.separated) throw CLI::ExtrasError({"--"});
     if (explain.parsed() && explain_options.url.empty() && !explain_options.push) {
       throw CLI::RequiredError("URL or --push");
@@ -170,6 +217,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     run_options.command = std::move(split.command);
     return run_options;
   }
+  if (serve.parsed()) return serve_options;
   if (check.parsed()) return check_options;
   if (trust.parsed()) return trust_options;
   return explain_options;

@@ -38,6 +38,20 @@ struct RunOptions {
   std::vector<std::string> command;
 };
 
+struct ServeOptions {
+  FileOptions files;
+  std::optional<std::string> proxy;  // ADDRESS:PORT, as the next three
+  std::optional<std::string> tls;
+  std::optional<std::string> http;
+  std::optional<std::string> dns;
+  std::vector<std::string> doors;  // ADDRESS:PORT=URL
+  std::optional<std::string> ca_file;
+  std::optional<std::string> audit;
+  Format format = Format::Text;
+
+  bool has_door() const { return proxy || tls || http || dns || !doors.empty(); }
+};
+
 struct CheckOptions {
   FileOptions files;
   Format format = Format::Text;
@@ -66,7 +80,7 @@ struct Done {
   int exit_code;
 };
 
-using Command = std::variant<Done, RunOptions, CheckOptions, ExplainOptions, TrustOptions>;
+using Command = std::variant<Done, RunOptions, ServeOptions, CheckOptions, ExplainOptions, TrustOptions>;
 
 Command parse_command_line(const std::vector<std::string>& arguments);
 

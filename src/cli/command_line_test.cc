@@ -49,6 +49,19 @@ TEST(CommandLine, RunHasItsDefaults) {
   EXPECT_EQ(run.verbosity, Verbosity::Normal);
 }
 
+TEST(CommandLine, ServeWantsADoor) {
+  EXPECT_EQ(std::get<Done>(parse({"serve"}).command).exit_code, kExitUsage);
+  EXPECT_THAT(parse({"serve", "--json"}).err, HasSubstr("--proxy, --tls, --http, --dns or --door"));
+  const auto serve =
+      read<ServeOptions>({"serve", "--proxy", "127.0.0.1:1", "--door", "127.0.0.1:2=https://a.test", "--door",
+                          "127.0.0.1:3=https://b.test", "--ca-file", "ca.pem", "--json"});
+  EXPECT_EQ(serve.proxy, "127.0.0.1:1");
+  EXPECT_FALSE(serve.tls || serve.http || serve.dns || serve.audit);
+  EXPECT_THAT(serve.doors, ElementsAre("127.0.0.1:2=https://a.test", "127.0.0.1:3=https://b.test"));
+  EXPECT_EQ(serve.ca_file, "ca.pem");
+  EXPECT_EQ(serve.format, Format::Json);
+}
+
 TEST(CommandLine, PolicyTrustAsksUnlessToldOtherwise) {
   const auto plain = read<TrustOptions>({"policy", "trust"});
   EXPECT_FALSE(plain.files.policy || plain.files.config);

@@ -39,15 +39,22 @@ Result<Client> Client::start_warden() {
 }
 
 Status Client::start(const session::Request& request, std::array<int, 3> stdio) {
-  const std::string bytes = encode_request(request);
-  if (bytes.size() > kMaxRequestBytes) {
+  return send_request(Start{}, encode_request(request), {stdio.begin(), stdio.end()});
+}
+
+Status Client::serve(const session::ServeRequest& request) {
+  return send_request(Serve{}, encode_serve_request(request), {});
+}
+
+Status Client::send_request(const ToWarden& message, std::string_view request, std::vector<int> more_fds) {
+  if (request.size() > kMaxRequestBytes) {
     return fail(Reason::Internal,
                 fmt::format("the command line and its environment are over {} bytes", kMaxRequestBytes));
   }
-  auto file = wire::to_memfd(bytes);
+  auto file = wire::to_memfd(request);
   if (!file) return fail(std::move(file));
-  return os::send_packet(socket_.get(), encode(ToWarden(Start{})),
-                         std::array{file->get(), stdio[0], stdio[1], stdio[2]});
+  more_fds.insert(more_fds.begin(), file->get());
+  return os::send_packet(socket_.get(), encode(message), more_fds);
 }
 
 Status Client::signal(int number) {

@@ -16,6 +16,7 @@ class Client {
   static Result<Client> start_warden();
 
   Status start(const session::Request& request, std::array<int, 3> stdio);
+  Status serve(const session::ServeRequest& request);
   Status signal(int number);
 
   // Readable when there is something to receive.
@@ -27,6 +28,8 @@ class Client {
   void wait();
 
  private:
+  Status send_request(const ToWarden& message, std::string_view request, std::vector<int> more_fds);
+
   Client(os::Child warden, Fd socket) : warden_(std::move(warden)), socket_(std::move(socket)) {}
 
   os::Child warden_;

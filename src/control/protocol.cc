@@ -17,7 +17,46 @@ constexpr std::uint32_t kMaxStrings = 100'000;
 constexpr std::uint32_t kLastSignal = 64;
 constexpr std::uint32_t kMaxExitCode = 255;
 
-enum class Tag : std::uint8_t { Start = 1, Signal, Notice, Started, Stopped, Finished, Failed };
+enum class Tag : std::uint8_t {
+  Start = 1,
+  Signal,
+  Notice,
+  Started,
+  Stopped,
+  Finished,
+  Failed,
+  Serve,
+  Serving
+};
+
+void put_strings(wire::Writer& out, const std::vector<std::string>& strings) {
+  out.u32(static_cast<std::uint32_t>(strings.size()));
+  for (const std::string& string : strings) out.string(string);
+}
+
+std::vector<std::string> get_strings(wire::Reader& in) {
+  std::vector<std::string> strings(in.count(kMaxStrings));
+  for (std::string& string : strings) string = in.string(kMaxRequestBytes);
+  return strings;
+}
+
+void put_sources(wire::Writer& out, const config::Sources& sources) {
+  out.string(sources.policy_path).enumerator(sources.policy);
+  out.string(sources.config_path).enumerator(sources.config);
+  put_strings(out, sources.git_options);
+  out.string(sources.trust_folder);
+}
+
+config::Sources get_sources(wire::Reader& in) {
+  config::Sources sources;
+  sources.policy_path = in.string(kMaxRequestBytes);
+  sources.policy = in.enumerator(config::Presence::Named);
+  sources.config_path = in.string(kMaxRequestBytes);
+  sources.config = in.enumerator(config::Presence::Named);
+  sources.git_options = get_strings(in);
+  sources.trust_folder = in.string(kMaxRequestBytes);
+  return sources;
+}
 
 void put(wire::Writer& out, const Start&) {
   out.enumerator(Tag::Start);
@@ -43,6 +82,14 @@ void put(wire::Writer& out, const Failed& failed) {
   out.enumerator(Tag::Failed).string(failed.text.substr(0, kMaxText));
 }
 
+void put(wire::Writer& out, const Serve&) {
+  out.enumerator(Tag::Serve);
+}
+void put(wire::Writer& out, const Serving& serving) {
+  out.enumerator(Tag::Serving);
+  put_strings(out, serving.addresses);
+}
+
 template <class Variant>
 std::string encode_variant(const Variant& message) {
   wire::Writer out;
@@ -61,7 +108,7 @@ template <class Variant>
 Result<Variant> decode_variant(std::string_view bytes, std::initializer_list<Tag> permitted) {
   wire::Reader in(bytes);
   const auto tag = static_cast<Tag>(in.u8());
-  std::variant<Start, Signal, Notice, Started, Stopped, Finished, Failed> message;
+  std::variant<Start, Signal, Notice, Started, Stopped, Finished, Failed, Serve, Serving> message;
   switch (tag) {
     case Tag::Start:
       message = Start{};
@@ -86,6 +133,12 @@ Result<Variant> decode_variant(std::string_view bytes, std::initializer_list<Tag
     case Tag::Failed:
       message = Failed{in.string(kMaxText)};
       break;
+    case Tag::Serve:
+      message = Serve{};
+      break;
+    case Tag::Serving:
+      message = Serving{get_strings(in)};
+      break;
   }
   const bool may_be_sent = std::ranges::find(permitted, tag) != permitted.end();
   if (!may_be_sent || !in.finished()) return fail(Reason::Internal, "a control message that is none");
@@ -98,17 +151,6 @@ Result<Variant> decode_variant(std::string_view bytes, std::initializer_list<Tag
   return result;
 }
 
-void put_strings(wire::Writer& out, const std::vector<std::string>& strings) {
-  out.u32(static_cast<std::uint32_t>(strings.size()));
-  for (const std::string& string : strings) out.string(string);
-}
-
-std::vector<std::string> get_strings(wire::Reader& in) {
-  std::vector<std::string> strings(in.count(kMaxStrings));
-  for (std::string& string : strings) string = in.string(kMaxRequestBytes);
-  return strings;
-}
-
 }  // namespace
 
 std::string encode(const ToWarden& message) {
@@ -119,22 +161,19 @@ std::string encode(const FromWarden& message) {
 }
 
 Result<ToWarden> decode_to_warden(std::string_view bytes) {
-  return decode_variant<ToWarden>(bytes, {Tag::Start, Tag::Signal});
+  return decode_variant<ToWarden>(bytes, {Tag::Start, Tag::Signal, Tag::Serve});
 }
 
 Result<FromWarden> decode_from_warden(std::string_view bytes) {
-  return decode_variant<FromWarden>(bytes,
-                                    {Tag::Notice, Tag::Started, Tag::Stopped, Tag::Finished, Tag::Failed});
+  return decode_variant<FromWarden>(
+      bytes, {Tag::Notice, Tag::Started, Tag::Stopped, Tag::Finished, Tag::Failed, Tag::Serving});
 }
 
 std::string encode_request(const session::Request& request) {
   wire::Writer out;
   put_strings(out, request.command);
   out.string(request.working_directory).string(request.home);
-  out.string(request.sources.policy_path).enumerator(request.sources.policy);
-  out.string(request.sources.config_path).enumerator(request.sources.config);
-  put_strings(out, request.sources.git_options);
-  out.string(request.sources.trust_folder);
+  put_sources(out, request.sources);
   put_strings(out, request.mounts);
   out.string(request.audit_path);
   put_strings(out, request.environment);
@@ -150,12 +189,7 @@ Result<session::Request> decode_request(std::string_view bytes) {
   request.command = get_strings(in);
   request.working_directory = in.string(kMaxRequestBytes);
   request.home = in.string(kMaxRequestBytes);
-  request.sources.policy_path = in.string(kMaxRequestBytes);
-  request.sources.policy = in.enumerator(config::Presence::Named);
-  request.sources.config_path = in.string(kMaxRequestBytes);
-  request.sources.config = in.enumerator(config::Presence::Named);
-  request.sources.git_options = get_strings(in);
-  request.sources.trust_folder = in.string(kMaxRequestBytes);
+  request.sources = get_sources(in);
   request.mounts = get_strings(in);
   request.audit_path = in.string(kMaxRequestBytes);
   request.environment = get_strings(in);
@@ -163,6 +197,30 @@ Result<session::Request> decode_request(std::string_view bytes) {
   request.state_folder = in.string(kMaxRequestBytes);
   request.private_git = in.flag();
   request.terminal_on_stdin = in.flag();
+  if (!in.finished()) return fail(Reason::Internal, "a request that is none");
+  return request;
+}
+
+std::string encode_serve_request(const session::ServeRequest& request) {
+  wire::Writer out;
+  put_sources(out, request.sources);
+  out.string(request.audit_path).string(request.ca_file);
+  out.u32(static_cast<std::uint32_t>(request.doors.size()));
+  for (const session::DoorRequest& door : request.doors) out.enumerator(door.use).string(door.text);
+  return out.take();
+}
+
+Result<session::ServeRequest> decode_serve_request(std::string_view bytes) {
+  wire::Reader in(bytes);
+  session::ServeRequest request;
+  request.sources = get_sources(in);
+  request.audit_path = in.string(kMaxRequestBytes);
+  request.ca_file = in.string(kMaxRequestBytes);
+  request.doors.resize(in.count(kMaxStrings));
+  for (session::DoorRequest& door : request.doors) {
+    door.use = in.enumerator(wire::HostDoorUse::Fixed);
+    door.text = in.string(kMaxRequestBytes);
+  }
   if (!in.finished()) return fail(Reason::Internal, "a request that is none");
   return request;
 }

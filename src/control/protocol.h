@@ -6,10 +6,12 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
 #include "session/request.h"
+#include "session/serve_request.h"
 
 namespace sallyport::control {
 
@@ -23,7 +25,10 @@ inline constexpr std::size_t kMaxRequestBytes = 4 * 1024 * 1024;
 // First, once. Four descriptors: the encoded request in a sealed memory file, then standard input, output and
 // error.
 struct Start {};
-// A signal for the workload.
+// First, once, instead of Start: a session without a sandbox. One descriptor: the encoded ServeRequest in a
+// sealed memory file.
+struct Serve {};
+// A signal for the workload; of a session without one SIGINT, SIGTERM and SIGHUP mean its end.
 struct Signal {
   int number;
 };
@@ -36,6 +41,10 @@ struct Notice {
 };
 // The workload runs.
 struct Started {};
+// Instead: the doors are open, ADDRESS:PORT of each that was asked for, in that order.
+struct Serving {
+  std::vector<std::string> addresses;
+};
 // The workload stopped itself (Ctrl-Z): the command line stops too, and sends SIGCONT when it goes on.
 struct Stopped {};
 // The workload ended, and everything is cleaned up.
@@ -48,8 +57,8 @@ struct Failed {
   std::string text;  // lines for standard error
 };
 
-using ToWarden = std::variant<Start, Signal>;
-using FromWarden = std::variant<Notice, Started, Stopped, Finished, Failed>;
+using ToWarden = std::variant<Start, Signal, Serve>;
+using FromWarden = std::variant<Notice, Started, Stopped, Finished, Failed, Serving>;
 
 std::string encode(const ToWarden& message);
 std::string encode(const FromWarden& message);
@@ -58,5 +67,7 @@ Result<FromWarden> decode_from_warden(std::string_view bytes);
 
 std::string encode_request(const session::Request& request);
 Result<session::Request> decode_request(std::string_view bytes);
+std::string encode_serve_request(const session::ServeRequest& request);
+Result<session::ServeRequest> decode_serve_request(std::string_view bytes);
 
 }  // namespace sallyport::control

@@ -13,13 +13,19 @@ using namespace std::string_literals;
 constexpr std::size_t kMaxText = 32 * 1024;
 
 std::vector<ToWarden> all_to_warden() {
-  return {Start{}, Signal{SIGINT}, Signal{64}};
+  return {Start{}, Serve{}, Signal{SIGINT}, Signal{64}};
 }
 
 std::vector<FromWarden> all_from_warden() {
-  return {
-      Notice{"one line"},         Notice{""},  Started{},           Stopped{}, Finished{0, "nothing refused"},
-      Finished{255, "\0\xff\n"s}, Failed{"1"}, Failed{"two\nlines"}};
+  return {Notice{"one line"},
+          Notice{""},
+          Started{},
+          Stopped{},
+          Finished{0, "nothing refused"},
+          Finished{255, "\0\xff\n"s},
+          Failed{"1"},
+          Failed{"two\nlines"},
+          Serving{{"127.0.0.1:1", "[::1]:2"}}};
 }
 
 session::Request full_request() {
@@ -154,6 +160,26 @@ TEST(ControlRequest, ReadsWhatItWrote) {
   EXPECT_EQ(read->state_folder, request.state_folder);
   EXPECT_EQ(read->private_git, request.private_git);
   EXPECT_EQ(read->terminal_on_stdin, request.terminal_on_stdin);
+}
+
+TEST(ControlServeRequest, ReadsWhatItWroteAndNothingElse) {
+  session::ServeRequest request;
+  request.sources = full_request().sources;
+  request.audit_path = "/home/user/audit.jsonl";
+  request.ca_file = "/home/user/ca.pem";
+  request.doors = {{wire::HostDoorUse::Proxy, "127.0.0.1:0"},
+                   {wire::HostDoorUse::Fixed, "127.0.0.1:1=https://forge.test"}};
+  const std::string bytes = encode_serve_request(request);
+  const auto read = decode_serve_request(bytes);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(encode_serve_request(*read), bytes);
+  EXPECT_EQ(read->ca_file, request.ca_file);
+  ASSERT_EQ(read->doors.size(), 2U);
+  EXPECT_EQ(read->doors[1].text, request.doors[1].text);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(decode_serve_request(std::string_view(bytes).substr(0, size))) << size;
+  }
+  EXPECT_FALSE(decode_serve_request(bytes + "x"));
 }
 
 TEST(ControlRequest, IsRefusedWhenCutOrLonger) {

@@ -1,6 +1,7 @@
 #include "control/server.h"
 
 #include <poll.h>
+#include <signal.h>
 
 #include "wire/sealed.h"
 
@@ -9,6 +10,14 @@ namespace {
 
 // The request, and the three standard descriptors.
 constexpr std::size_t kStartDescriptors = 4;
+constexpr std::size_t kServeDescriptors = 1;
+
+Result<std::string> read_request(const os::Packet& packet, std::size_t descriptors) {
+  if (packet.fds.size() != descriptors) {
+    return fail(Reason::Internal, "a request without its descriptors");
+  }
+  return wire::read_memfd(packet.fds[0], kMaxRequestBytes);
+}
 
 }  // namespace
 
@@ -38,6 +47,7 @@ void Server::on_readable() {
   if (status) return;
   loop_.unwatch(socket_.get());
   if (session_) return session_->abandon();
+  if (serving_) return serving_->abandon();
   tell(Failed{status.error().detail});
   loop_.stop();
 }
@@ -46,40 +56,59 @@ Status Server::on_message(os::Packet packet) {
   auto message = decode_to_warden(packet.bytes);
   if (!message) return fail(std::move(message));
   if (const auto* signal = std::get_if<Signal>(&*message)) {
-    if (session_) session_->signal(signal->number);
+    on_signal(signal->number);
     return {};
   }
-  if (session_) return fail(Reason::Internal, "a second request on one socket");
-  return start_session(std::move(packet));
+  if (session_ || serving_) return fail(Reason::Internal, "a second request on one socket");
+  return std::holds_alternative<Serve>(*message) ? start_serving(std::move(packet))
+                                                 : start_session(std::move(packet));
+}
+
+void Server::on_signal(int number) {
+  if (session_) session_->signal(number);
+  if (serving_ && (number == SIGINT || number == SIGTERM || number == SIGHUP)) serving_->end();
 }
 
 Status Server::start_session(os::Packet packet) {
-  if (packet.fds.size() != kStartDescriptors) {
-    return fail(Reason::Internal, "a request without its descriptors");
-  }
-  auto bytes = wire::read_memfd(packet.fds[0], kMaxRequestBytes);
+  auto bytes = read_request(packet, kStartDescriptors);
   if (!bytes) return fail(std::move(bytes));
   auto request = decode_request(*bytes);
   if (!request) return fail(std::move(request));
-  session_.emplace(loop_, std::move(*request),
-                   std::array{std::move(packet.fds[1]), std::move(packet.fds[2]), std::move(packet.fds[3])},
-                   session::Session::Callbacks{
-                       .on_notice = [this](std::string text) { tell(Notice{std::move(text)}); },
-                       .on_started = [this] { tell(Started{}); },
-                       .on_stopped = [this] { tell(Stopped{}); },
-                       .on_finished =
-                           [this](int exit_code, std::string summary) {
-                             tell(Finished{exit_code, std::move(summary)});
-                             loop_.stop();
-                           },
-                       .on_failed =
-                           [this](std::string text) {
-                             tell(Failed{std::move(text)});
-                             loop_.stop();
-                           },
-                   });
+  session_.emplace(
+      loop_, std::move(*request),
+      std::array{std::move(packet.fds[1]), std::move(packet.fds[2]), std::move(packet.fds[3])},
+      session::Session::Callbacks{
+          .on_notice = [this](std::string text) { tell(Notice{std::move(text)}); },
+          .on_started = [this] { tell(Started{}); },
+          .on_stopped = [this] { tell(Stopped{}); },
+          .on_finished = [this](int exit_code,
+                                std::string summary) { on_end(Finished{exit_code, std::move(summary)}); },
+          .on_failed = [this](std::string text) { on_end(Failed{std::move(text)}); },
+      });
   session_->start();
   return {};
+}
+
+Status Server::start_serving(os::Packet packet) {
+  auto bytes = read_request(packet, kServeDescriptors);
+  if (!bytes) return fail(std::move(bytes));
+  auto request = decode_serve_request(*bytes);
+  if (!request) return fail(std::move(request));
+  serving_.emplace(
+      loop_, std::move(*request),
+      session::ServeSession::Callbacks{
+          .on_notice = [this](std::string text) { tell(Notice{std::move(text)}); },
+          .on_ready = [this](std::vector<std::string> addresses) { tell(Serving{std::move(addresses)}); },
+          .on_finished = [this](std::string summary) { on_end(Finished{0, std::move(summary)}); },
+          .on_failed = [this](std::string text) { on_end(Failed{std::move(text)}); },
+      });
+  serving_->start();
+  return {};
+}
+
+void Server::on_end(const FromWarden& last_word) {
+  tell(last_word);
+  loop_.stop();
 }
 
 void Server::tell(const FromWarden& message) {

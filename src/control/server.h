@@ -9,6 +9,7 @@
 #include "control/protocol.h"
 #include "os/event_loop.h"
 #include "os/unix_socket.h"
+#include "session/serve_session.h"
 #include "session/session.h"
 
 namespace sallyport::control {
@@ -28,11 +29,16 @@ class Server {
   void on_readable();
   Status on_message(os::Packet packet);
   Status start_session(os::Packet packet);
+  Status start_serving(os::Packet packet);
+  void on_signal(int number);
+  void on_end(const FromWarden& last_word);
   void tell(const FromWarden& message);
 
   os::EventLoop& loop_;
   Fd socket_;
+  // One of the two, once there is a request.
   std::optional<session::Session> session_;
+  std::optional<session::ServeSession> serving_;
 };
 
 }  // namespace sallyport::control

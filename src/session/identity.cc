@@ -45,9 +45,17 @@ bool usable_home(const std::string& home) {
 
 }  // namespace
 
+Identities service_identities(os::Ids caller) {
+  Identities result;
+  if (caller.uid != 0) return result;
+  result.become_gate = service_ids(kGateUser, kGateUid);
+  result.become_vault = service_ids(kVaultUser, kVaultUid);
+  return result;
+}
+
 Result<Identities> choose_identities(os::Ids caller, os::Ids workspace_owner,
                                      const std::string& caller_home) {
-  Identities result;
+  Identities result = service_identities(caller);
   result.sandbox = caller;
   result.home = caller_home;
   if (caller.uid == 0) {
@@ -59,8 +67,6 @@ Result<Identities> choose_identities(os::Ids caller, os::Ids workspace_owner,
     }
     result.sandbox = workspace_owner;
     result.become_sandbox = workspace_owner;
-    result.become_gate = service_ids(kGateUser, kGateUid);
-    result.become_vault = service_ids(kVaultUser, kVaultUid);
     result.home.clear();
   }
   const auto account = account_of(result.sandbox.uid);

@@ -26,6 +26,9 @@ struct Identities {
   std::string home;       // of the sandbox's uid, on the host
 };
 
+// Of gate and vault alone, where there is no sandbox.
+Identities service_identities(os::Ids caller);
+
 // `workspace_owner`: started as root, the sandbox runs as the workspace's owner, which must not be root.
 // `caller_home`: what the caller's HOME says; used when the sandbox is the caller.
 Result<Identities> choose_identities(os::Ids caller, os::Ids workspace_owner, const std::string& caller_home);

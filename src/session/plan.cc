@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "os/safe_path.h"
 #include "sandbox/git_secret_search.h"
-#include "session/consent.h"
 
 namespace sallyport::session {
 namespace {
@@ -39,20 +38,10 @@ std::string passwd_text() {
   return os::read_whole(file.get(), kMaxPasswdBytes).value_or("");
 }
 
-// What the files and the options allow, and where the credentials are.
-std::expected<void, std::string> plan_grant(const Request& request, Plan& plan) {
-  auto loaded = config::load(request.sources);
-  if (!loaded) return std::unexpected(config::text_of(loaded.error()));
-  // On the very bytes that the grant was made of.
-  auto consent = find_consent(*loaded, request.sources.trust_folder);
-  if (!consent) return std::unexpected(std::move(consent).error().detail);
-  if (consent->missing()) return std::unexpected(stop_text(request.sources, *loaded->policy, *consent));
-  plan.grant = std::move(loaded->grant);
-  for (const auto& [name, source] : loaded->config.credentials) plan.credential_files.push_back(source.file);
-  for (const policy::GitRule& rule : plan.grant.git) {
-    if (rule.credential.empty()) continue;
-    plan.credentials.emplace(rule.credential, loaded->config.credentials.at(rule.credential));
-  }
+std::expected<void, std::string> add_grant(const Request& request, Plan& plan) {
+  auto granted = plan_grant(request.sources);
+  if (!granted) return std::unexpected(std::move(granted).error());
+  static_cast<GrantPlan&>(plan) = std::move(*granted);
   if (plan.grant.empty()) {
     plan.notices.push_back(
         fmt::format("no policy: nothing is reachable from this sandbox. Write {}, or name a repository: "
@@ -239,7 +228,7 @@ std::expected<void, std::string> plan_profile(const Request& request, Plan& plan
 std::expected<Plan, std::string> make_plan(const Request& request) {
   Plan plan;
   for (const auto step :
-       {plan_grant, plan_identities, plan_mounts, refuse_git_secrets, guard_mounts, plan_profile}) {
+       {add_grant, plan_identities, plan_mounts, refuse_git_secrets, guard_mounts, plan_profile}) {
     if (auto done = step(request, plan); !done) return std::unexpected(std::move(done).error());
   }
   return plan;

@@ -13,16 +13,13 @@
 #include "sandbox/mounts.h"
 #include "sandbox/profile.h"
 #include "sandbox/workspace_guard.h"
+#include "session/grant_plan.h"
 #include "session/identity.h"
 #include "session/request.h"
 
 namespace sallyport::session {
 
-struct Plan {
-  policy::Grant grant;
-  std::map<std::string, config::CredentialSource> credentials;  // those that the grant names
-  std::vector<std::string>
-      credential_files;  // of all that the operator's file defines: kept out of every mount
+struct Plan : GrantPlan {
   Identities identities;
   std::vector<sandbox::Mount> mounts;  // the workspace first
   sandbox::WorkspaceGuard guard;       // its own mounts are among them

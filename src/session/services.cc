@@ -66,6 +66,7 @@ void Services::greet_gate() {
              std::array{grant->get()});
   if (probe_) gate_.send(wire::encode(wire::ToGate(*probe_)));
   if (doors_) send_doors();
+  if (host_doors_) send_host_doors();
   if (packet_log_) send_packet_log();
   connect();
 }
@@ -89,6 +90,17 @@ void Services::connect() {
 void Services::open_doors(os::Doors doors) {
   doors_ = std::move(doors);
   send_doors();
+}
+
+void Services::open_doors(HostDoors doors) {
+  host_doors_ = std::move(doors);
+  send_host_doors();
+}
+
+void Services::send_host_doors() {
+  std::vector<int> fds;
+  for (const Fd& fd : host_doors_->fds) fds.push_back(fd.get());
+  gate_.send(wire::encode(wire::ToGate(host_doors_->message)), fds);
 }
 
 void Services::open_packet_log(Fd packet_log) {

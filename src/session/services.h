@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "os/netns.h"
 #include "session/credentials.h"
@@ -17,6 +18,12 @@
 #include "wire/messages.h"
 
 namespace sallyport::session {
+
+// Doors on the host, as the gate is told of them.
+struct HostDoors {
+  wire::GateHostDoors message;
+  std::vector<Fd> fds;
+};
 
 class Services {
  public:
@@ -43,6 +50,7 @@ class Services {
   Status start();
   // The gate serves these from now on, and so does every gate that replaces it.
   void open_doors(os::Doors doors);
+  void open_doors(HostDoors doors);
   // Likewise.
   void open_packet_log(Fd packet_log);
   void set_probe(wire::GateProbe probe);
@@ -59,6 +67,7 @@ class Services {
   void on_credential_loaded(const wire::CredentialLoaded& loaded);
   void connect();
   void send_doors();
+  void send_host_doors();
   void send_packet_log();
   Result<Fd> grant_file() const;
   void on_death(const std::string& how, std::string_view lost);
@@ -68,6 +77,7 @@ class Services {
   Setup setup_;
   Callbacks callbacks_;
   std::optional<os::Doors> doors_;
+  std::optional<HostDoors> host_doors_;
   std::optional<Fd> packet_log_;
   std::optional<wire::GateProbe> probe_;
   bool in_use_ = false;

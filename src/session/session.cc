@@ -11,7 +11,6 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "base/visitor.h"
-#include "net/certificate.h"
 #include "os/links.h"
 #include "os/nflog.h"
 #include "sandbox/bubblewrap.h"
@@ -30,12 +29,6 @@ std::vector<os::Endpoint> far_addresses(bool with_ipv6) {
   };
   if (with_ipv6) result.push_back(*os::endpoint_from("2001:db8::1", 443));
   return result;
-}
-
-// For the user. What died leaves nothing behind, so that trying again is all there is to do.
-std::string failure_text(const Error& error) {
-  if (error.reason != Reason::ProcessDied) return error.detail;
-  return error.detail + ". Nothing is left running: run the same command again";
 }
 
 }  // namespace
@@ -108,23 +101,15 @@ void Session::build() {
   }
 }
 
-// The audit log, without which nothing is let through, and the session's own authority.
 Status Session::prepare() {
-  auto sink = audit::Sink::open(request_.audit_path, [] { return std::chrono::system_clock::now(); });
+  auto sink = open_audit_log(request_.audit_path, id_);
   if (!sink) return fail(std::move(sink));
-  if (auto status = sink->begin_session(id_); !status) return status;
   journal_.emplace(std::move(*sink), id_);
   coalesce_timer_ = loop_.every(audit::Coalescer::kInterval, [this] { journal_->tell_coalesced(); });
-
-  auto ca = net::make_session_ca(id_);
+  auto ca = make_authority(id_);
   if (!ca) return fail(std::move(ca));
-  auto certificate = net::certificate_pem(*ca->certificate);
-  if (!certificate) return fail(std::move(certificate));
-  auto key = net::private_key_pem(*ca->key);
-  if (!key) return fail(std::move(key));
-  ca_pem_ = std::move(*certificate);
-  ca_key_pem_ = std::move(*key);
-  plan_->profile.session_ca_pem = ca_pem_;
+  ca_ = std::move(*ca);
+  plan_->profile.session_ca_pem = ca_.certificate_pem;
   return {};
 }
 
@@ -146,8 +131,8 @@ Status Session::start_services() {
   services_.emplace(loop_, *journal_,
                     Services::Setup{.session = id_,
                                     .encoded_grant = wire::encode_grant(plan_->grant),
-                                    .ca_certificate_pem = ca_pem_,
-                                    .ca_key_pem = ca_key_pem_,
+                                    .ca_certificate_pem = ca_.certificate_pem,
+                                    .ca_key_pem = ca_.key_pem,
                                     .credentials = plan_->credentials,
                                     .credentials_owner = ::geteuid(),
                                     .identities = plan_->identities},

@@ -19,6 +19,7 @@
 #include "sandbox/made_repositories.h"
 #include "sandbox/runtime.h"
 #include "sandbox/workspace_watch.h"
+#include "session/groundwork.h"
 #include "session/plan.h"
 #include "session/private_git.h"
 #include "session/request.h"
@@ -99,8 +100,7 @@ class Session {
   Commits commits_ = Commits::None;
   std::optional<Journal> journal_;
   bool start_recorded_ = false;
-  std::string ca_pem_;
-  std::string ca_key_pem_;
+  SessionCa ca_;
   std::optional<os::NamespaceBuilder> builder_;
   os::Namespace namespace_;
   bool has_ipv6_ = false;

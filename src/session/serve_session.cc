@@ -1,0 +1,126 @@
+#include "session/serve_session.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "sandbox/profile.h"
+#include "session/host_doors.h"
+#include "wire/grant_codec.h"
+
+namespace sallyport::session {
+
+ServeSession::ServeSession(os::EventLoop& loop, ServeRequest request, Callbacks callbacks)
+    : loop_(loop), request_(std::move(request)), callbacks_(std::move(callbacks)), id_(random_hex(16)) {}
+
+ServeSession::~ServeSession() {
+  if (coalesce_timer_) loop_.cancel(*coalesce_timer_);
+}
+
+void ServeSession::start() {
+  auto plan = plan_grant(request_.sources);
+  if (!plan) return fail_session({Reason::SessionEnded, std::move(plan).error()});
+  plan_ = std::move(*plan);
+  if (plan_.grant.empty()) {
+    callbacks_.on_notice("no policy: nothing is reachable. Write " + escaped(request_.sources.policy_path));
+  }
+  if (auto status = prepare(); !status) return fail_session(std::move(status).error());
+}
+
+Status ServeSession::prepare() {
+  auto opened = open_host_doors(request_.doors, ::geteuid());
+  if (!opened) return fail(std::move(opened));
+  doors_ = std::move(opened->doors);
+  addresses_ = std::move(opened->addresses);
+
+  auto sink = open_audit_log(request_.audit_path, id_);
+  if (!sink) return fail(std::move(sink));
+  journal_.emplace(std::move(*sink), id_);
+  coalesce_timer_ = loop_.every(audit::Coalescer::kInterval, [this] { journal_->tell_coalesced(); });
+  auto ca = make_authority(id_);
+  if (!ca) return fail(std::move(ca));
+  ca_ = std::move(*ca);
+  if (auto status = write_ca_file(); !status) return status;
+
+  services_.emplace(loop_, *journal_,
+                    Services::Setup{.session = id_,
+                                    .encoded_grant = wire::encode_grant(plan_.grant),
+                                    .ca_certificate_pem = ca_.certificate_pem,
+                                    .ca_key_pem = ca_.key_pem,
+                                    .credentials = plan_.credentials,
+                                    .credentials_owner = ::geteuid(),
+                                    .identities = service_identities({::geteuid(), ::getegid()})},
+                    Services::Callbacks{
+                        .on_usable = [this] { go(); },
+                        .on_notice = [this](const std::string& text) { callbacks_.on_notice(text); },
+                        .on_failure = [this](Error error) { fail_session(std::move(error)); },
+                    });
+  if (auto status = services_->start(); !status) return status;
+
+  audit::Event event;
+  event.kind = audit::Kind::SessionStart;
+  event.detail = fmt::format("served at {}", fmt::join(addresses_, ", "));
+  if (auto status = journal_->append(event); !status) return status;
+  start_recorded_ = true;
+  return services_->open_for_use();
+}
+
+// The system's authorities too, as in a sandbox: what is passed on untouched has certificates of theirs.
+Status ServeSession::write_ca_file() {
+  if (request_.ca_file.empty()) return {};
+  auto roots = sandbox::read_system_roots();
+  if (!roots) return fail(std::move(roots));
+  const std::string bundle = *roots + ca_.certificate_pem;
+  const Fd file(
+      ::open(request_.ca_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!file) return fail_errno(Reason::Internal, escaped(request_.ca_file));
+  ca_file_written_ = true;
+  if (::write(file.get(), bundle.data(), bundle.size()) != static_cast<ssize_t>(bundle.size())) {
+    return fail_errno(Reason::Internal, escaped(request_.ca_file));
+  }
+  return {};
+}
+
+// Connections that came before wait in the backlog: no door is open before its credentials are there.
+void ServeSession::go() {
+  services_->open_doors(std::move(doors_));
+  callbacks_.on_ready(addresses_);
+}
+
+void ServeSession::end() {
+  finish();
+}
+
+void ServeSession::abandon() {
+  fail_session({Reason::SessionEnded, "the command line went away"});
+}
+
+void ServeSession::fail_session(Error error) {
+  if (over_) return;
+  failure_ = std::move(error);
+  finish();
+}
+
+void ServeSession::finish() {
+  if (std::exchange(over_, true)) return;
+  if (services_) services_->stop();
+  if (ca_file_written_) ::unlink(request_.ca_file.c_str());
+  if (journal_) journal_->end_open_requests({Reason::SessionEnded, "the session ended"});
+  if (journal_) journal_->tell_coalesced();
+  if (start_recorded_) {
+    audit::Event event;
+    event.kind = audit::Kind::SessionEnd;
+    event.reason = failure_ ? failure_->reason : Reason::None;
+    event.detail = failure_ ? failure_->detail : "ended by its user";
+    (void)journal_->append(event);
+  }
+  if (failure_) return callbacks_.on_failed(failure_text(*failure_));
+  callbacks_.on_finished(journal_ ? journal_->summary().line() : "");
+}
+
+}  // namespace sallyport::session

@@ -1,0 +1,64 @@
+// One session on the host: gate and vault with doors on loopback addresses, and no sandbox. For whoever keeps
+// clients apart by other means, and for tests and benchmarks.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "os/event_loop.h"
+#include "session/grant_plan.h"
+#include "session/groundwork.h"
+#include "session/serve_request.h"
+#include "session/services.h"
+
+namespace sallyport::session {
+
+class ServeSession {
+ public:
+  struct Callbacks {
+    std::function<void(std::string text)> on_notice;
+    // The doors are open: ADDRESS:PORT of each that was asked for, in that order.
+    std::function<void(std::vector<std::string> addresses)> on_ready;
+    // Called last, as is on_failed.
+    std::function<void(std::string summary)> on_finished;
+    std::function<void(std::string text)> on_failed;
+  };
+
+  ServeSession(os::EventLoop& loop, ServeRequest request, Callbacks callbacks);
+  ~ServeSession();
+  ServeSession(const ServeSession&) = delete;
+  ServeSession& operator=(const ServeSession&) = delete;
+
+  void start();
+  // As the user wishes.
+  void end();
+  // The user is gone.
+  void abandon();
+
+ private:
+  Status prepare();
+  Status write_ca_file();
+  void go();
+  void fail_session(Error error);
+  void finish();
+
+  os::EventLoop& loop_;
+  ServeRequest request_;
+  Callbacks callbacks_;
+  std::string id_;
+  GrantPlan plan_;
+  SessionCa ca_;
+  bool ca_file_written_ = false;
+  HostDoors doors_;  // until they are opened
+  std::vector<std::string> addresses_;
+  std::optional<Journal> journal_;
+  std::optional<Services> services_;
+  std::optional<os::EventLoop::TimerId> coalesce_timer_;
+  bool start_recorded_ = false;
+  bool over_ = false;
+  std::optional<Error> failure_;
+};
+
+}  // namespace sallyport::session
