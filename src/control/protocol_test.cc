@@ -106,7 +106,7 @@ TEST(ControlProtocol, RefusesMessagesThatAreCutOrLonger) {
 }
 
 TEST(ControlProtocol, RefusesTagsThatMeanNothing) {
-  for (const std::string& bytes : {"\0"s, "\x08"s, "\xff"s, "\x08\0\0\0\0"s}) {
+  for (const std::string& bytes : {"\0"s, "\x0a"s, "\xff"s, "\x0a\0\0\0\0"s}) {
     EXPECT_FALSE(decode_to_warden(bytes));
     EXPECT_FALSE(decode_from_warden(bytes));
   }
