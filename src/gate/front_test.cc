@@ -1,17 +1,12 @@
 #include "gate/front.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "audit/fake_recorder.h"
 #include "egress/test_client.h"
-#include "egress/test_hello.h"
-#include "gate/testing.h"
+#include "gate/front_fixture.h"
 
 namespace sallyport::gate {
 namespace {
@@ -19,79 +14,13 @@ namespace {
 using namespace std::string_literals;
 using egress::TestClient;
 using testing::endpoint;
+using testing::FrontTest;
+using testing::kApi;
+using testing::kElsewhere;
+using testing::kNobody;
+using testing::kZed;
 using testing::receive_all;
 using testing::send_text;
-
-policy::Grant test_grant() {
-  policy::Grant grant;
-  for (const char* repo : {"api.ok.test/acme/widget", "zed.ok.test/acme/widget"}) {
-    auto pattern = *policy::RepoPattern::parse(repo, policy::HostKind::Generic);
-    grant.hosts.emplace(pattern.host(), policy::UpstreamHost{});
-    grant.git.push_back({std::move(pattern), policy::Access::Fetch, "", {}});
-  }
-  policy::AllowRule plain;
-  plain.hosts = {*policy::HostPattern::parse("plain.ok.test")};
-  plain.ports = {policy::kHttpPort};
-  grant.allow.push_back(plain);
-  policy::AllowRule pinned;
-  pinned.hosts = {*policy::HostPattern::parse("pin.test.test")};
-  pinned.tls = policy::TlsMode::Splice;
-  pinned.source = {"sallyport.toml", 7};
-  grant.allow.push_back(pinned);
-  grant.tcp.push_back({*policy::HostName::parse("db.ok.test"), 5432, {"sallyport.toml", 7}});
-  return grant;
-}
-
-// Addresses as the grant above gives them out.
-constexpr const char* kApi = "198.18.0.2";
-constexpr const char* kZed = "198.18.0.3";
-constexpr const char* kNobody = "198.18.0.9";
-constexpr const char* kElsewhere = "192.0.2.7";
-
-class FrontTest : public ::testing::Test {
- protected:
-  // One connection that was going to `destination`, served to its end. The client runs beside it.
-  void serve(std::optional<os::Endpoint> destination, const std::function<void(int socket)>& client) {
-    auto [server_end, client_end] = testing::tcp_pair();
-    worker_.spawn("test", serve_one(std::move(server_end), std::move(destination)));
-    std::thread thread([&, socket = std::move(client_end)] { client(socket.get()); });
-    worker_.run();
-    thread.join();
-  }
-
-  void expect_only(Reason reason, std::string_view host) {
-    ASSERT_EQ(recorder_.events.size(), 1U);
-    const audit::Event& event = recorder_.events.front();
-    EXPECT_EQ(event.kind, audit::Kind::Refused);
-    EXPECT_EQ(code(event.reason), code(reason)) << event.detail;
-    EXPECT_EQ(event.host, host);
-    EXPECT_FALSE(event.request.empty());
-    EXPECT_EQ(vault_.opened + direct_.opened, 0);
-    recorder_.events.clear();
-  }
-
-  net::Worker worker_;
-  policy::Grant grant_ = test_grant();
-  audit::FakeRecorder recorder_;
-  testing::FakeOpener vault_;
-  testing::FakeOpener direct_;
-  git::Context git_{grant_, recorder_, vault_, direct_};
-  egress::HttpContext http_{grant_, recorder_, direct_};
-  dns::SyntheticAddresses addresses_{grant_};
-  dns::Server dns_{worker_, grant_, addresses_, recorder_};
-  std::unique_ptr<egress::Interceptor> interceptor_ =
-      *egress::Interceptor::make(worker_, *net::make_session_ca("0123456789abcdef"));
-  std::unique_ptr<net::Resolver> resolver_ =
-      *net::Resolver::make(worker_, {*policy::parse_pinned_address("127.0.0.1:1")});
-  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_};
-  Front front_{{worker_, {git_, http_}, addresses_, dns_, *interceptor_, tunnels_}};
-
- private:
-  net::Task<> serve_one(Fd connection, std::optional<os::Endpoint> destination) {
-    co_await front_.serve(std::move(connection), std::move(destination));
-    worker_.stop();
-  }
-};
 
 // ---- connections that are refused without a word ----
 
@@ -309,145 +238,6 @@ TEST_F(FrontTest, JudgesEachPlainRequest) {
   EXPECT_EQ(recorder_.events[1].scheme, "http");
   EXPECT_EQ(recorder_.events[2].kind, audit::Kind::End);
   EXPECT_EQ(recorder_.events[3].reason, Reason::HostNotAllowed);
-  EXPECT_EQ(direct_.opened, 1);
-}
-
-// ---- connections that are passed on ----
-
-// The upstream of pin.test and of db.test: sees what comes, and says something.
-class Passed : public FrontTest {
- protected:
-  // What the upstream receives until the client is done sending, and then its answer for the client.
-  std::string upstream_sees(std::optional<os::Endpoint> destination, std::string_view sent) {
-    std::string seen;
-    std::thread upstream([&] {
-      const Fd accepted(::accept4(upstream_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      testing::bound_waiting(accepted.get());
-      seen = receive_all(accepted.get()).bytes;
-      send_text(accepted.get(), "answer");
-    });
-    std::string answer;
-    serve(std::move(destination), [&](int socket) {
-      send_text(socket, sent);
-      ::shutdown(socket, SHUT_WR);
-      answer = receive_all(socket).bytes;
-    });
-    upstream.join();
-    EXPECT_TRUE(answer.ends_with("answer")) << answer;
-    return seen;
-  }
-  void expect_carried(audit::Entry entry, std::string_view scheme, std::string_view host, std::size_t bytes) {
-    ASSERT_EQ(recorder_.events.size(), 2U);
-    const audit::Event& begin = recorder_.events[0];
-    EXPECT_EQ(begin.kind, audit::Kind::Begin);
-    EXPECT_EQ(begin.entry, entry);
-    EXPECT_EQ(begin.scheme, scheme);
-    EXPECT_EQ(begin.host, host);
-    EXPECT_EQ(begin.rule, "sallyport.toml:7");
-    const audit::Event& end = recorder_.events[1];
-    EXPECT_EQ(end.request, begin.request);
-    EXPECT_EQ(end.reason, Reason::None) << end.detail;
-    EXPECT_EQ(end.bytes_in, bytes);
-    EXPECT_EQ(end.bytes_out, 6U);
-    recorder_.events.clear();
-  }
-  void SetUp() override {
-    const int blocking = ::fcntl(upstream_.get(), F_GETFL) & ~O_NONBLOCK;
-    ASSERT_EQ(::fcntl(upstream_.get(), F_SETFL, blocking), 0);
-    policy::UpstreamHost here;
-    here.address = policy::parse_pinned_address(testing::bound_address(upstream_.get()).text());
-    grant_.hosts[*policy::HostName::parse("pin.test.test")] = here;
-    grant_.hosts[*policy::HostName::parse("db.ok.test")] = here;
-  }
-
-  static std::string hello(std::string_view name, const std::string& more = "") {
-    using namespace egress::test;
-    return record(message(hello_body(sni(name) + versions({0x0304}) + more)));
-  }
-
-  Fd upstream_ = testing::loopback_socket(SOCK_STREAM);
-};
-
-TEST_F(Passed, SplicedTlsGoesAsItIs) {
-  const std::string sent = hello("pin.test.test") + "whatever follows";
-  EXPECT_EQ(upstream_sees(endpoint(kElsewhere, 443), sent), sent);
-  expect_carried(audit::Entry::Tls, "https", "pin.test.test", sent.size());
-}
-
-TEST_F(Passed, ATcpRulesPortIsOpenWhateverIsSpoken) {
-  const auto address = addresses_.address_of(*policy::HostName::parse("db.ok.test"));
-  EXPECT_EQ(upstream_sees(endpoint(address.str().c_str(), 5432), "SSH-2.0-x"), "SSH-2.0-x");
-  expect_carried(audit::Entry::Tcp, "tcp", "db.ok.test", 9);
-}
-
-TEST_F(Passed, AnEncryptedNameIsRefusedWhereNobodyLooksInside) {
-  serve(endpoint(kElsewhere, 443), [&](int socket) {
-    send_text(socket, hello("pin.test.test", egress::test::extension(0xfe0d, "x")));
-    receive_all(socket);
-  });
-  expect_only(Reason::EchRefused, "pin.test.test");
-}
-
-// ---- the explicit proxy ----
-
-TEST_F(Passed, AConnectLeadsWhereTheOtherWaysLead) {
-  const auto proxy = endpoint("198.18.0.1", 3128);
-  const std::string sent = hello("pin.test.test") + "more";
-  EXPECT_EQ(
-      upstream_sees(proxy, "CONNECT pin.test.test:443 HTTP/1.1\r\nHost: pin.test.test:443\r\n\r\n" + sent),
-      sent);
-  expect_carried(audit::Entry::Proxy, "https", "pin.test.test", sent.size());
-  EXPECT_EQ(upstream_sees(proxy, "CONNECT db.ok.test:5432 HTTP/1.1\r\n\r\nhello"), "hello");
-  expect_carried(audit::Entry::Proxy, "tcp", "db.ok.test", 5);
-}
-
-TEST_F(Passed, AConnectIsRefusedInWords) {
-  struct Case {
-    std::string_view target;
-    std::string_view status;
-    Reason reason;
-  };
-  for (const Case& test : std::vector<Case>{{"evil.test:443", "403", Reason::HostNotAllowed},
-                                            {"db.ok.test:22", "403", Reason::PortNotAllowed},
-                                            {"api.ok.test:80", "403", Reason::PlainHttp}}) {
-    SCOPED_TRACE(test.target);
-    std::string answer;
-    serve(endpoint("198.18.0.1", 3128), [&](int socket) {
-      send_text(socket, "CONNECT " + std::string(test.target) + " HTTP/1.1\r\n\r\n");
-      answer = receive_all(socket).bytes;
-    });
-    EXPECT_TRUE(answer.starts_with("HTTP/1.1 " + std::string(test.status) + " ")) << answer;
-    EXPECT_NE(answer.find(info(test.reason).sentence), std::string::npos) << answer;
-    ASSERT_EQ(recorder_.events.size(), 1U);
-    EXPECT_EQ(recorder_.events[0].entry, audit::Entry::Proxy);
-    expect_only(test.reason, test.target.substr(0, test.target.find(':')));
-  }
-}
-
-TEST_F(Passed, WhatComesInATunnelMustNameItsHost) {
-  serve(endpoint("198.18.0.1", 3128), [&](int socket) {
-    send_text(socket, "CONNECT api.ok.test:443 HTTP/1.1\r\n\r\n" + hello("pin.test.test"));
-    receive_all(socket);
-  });
-  expect_only(Reason::SniMismatch, "pin.test.test");
-}
-
-TEST_F(Passed, AbsoluteFormIsJudgedRequestByRequest) {
-  std::string answer;
-  serve(endpoint("198.18.0.1", 3128), [&](int socket) {
-    send_text(socket,
-              "GET http://plain.ok.test/x HTTP/1.1\r\nHost: plain.ok.test\r\n\r\n"
-              "GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"
-              "GET / HTTP/1.1\r\nHost: plain.ok.test\r\n\r\n");
-    ::shutdown(socket, SHUT_WR);
-    answer = receive_all(socket).bytes;
-  });
-  ASSERT_EQ(recorder_.events.size(), 4U);
-  EXPECT_EQ(recorder_.events[0].kind, audit::Kind::Begin);
-  EXPECT_EQ(recorder_.events[0].entry, audit::Entry::Proxy);
-  EXPECT_EQ(recorder_.events[0].host, "plain.ok.test");
-  EXPECT_EQ(recorder_.events[2].reason, Reason::HostNotAllowed);
-  EXPECT_EQ(recorder_.events[3].reason, Reason::ProxyForm);
   EXPECT_EQ(direct_.opened, 1);
 }
 
