@@ -125,6 +125,8 @@ Variables fixed_variables(const ProfileInput& input, const std::string& cwd) {
   variables["PWD"] = cwd;
   for (const char* name : kCaBundleVariables) variables[name] = kCaBundlePath;
   for (const Setting& setting : kFixed) variables[setting.name] = setting.value;
+  // Debian's Java looks there by itself. --env may say more: it is the place for every other option too.
+  variables["JAVA_TOOL_OPTIONS"] = fmt::format("-Djavax.net.ssl.trustStore={}", kJavaTrustPath);
   for (const char* name : kProxyVariables) {
     variables[name] = fmt::format("http://{}:{}", os::kSandboxAddress, os::kSandboxProxyPort);
   }

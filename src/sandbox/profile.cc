@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "base/text.h"
 #include "os/netns.h"
 #include "sandbox/git_config.h"
+#include "sandbox/java_trust.h"
 #include "sandbox/transport_refusal.h"
 
 namespace sallyport::sandbox {
@@ -163,7 +165,9 @@ void add_generated_files(Profile& profile, const ProfileInput& input) {
 
   std::string bundle = input.system_roots_pem;
   if (!bundle.empty() && bundle.back() != '\n') bundle += '\n';
-  add(kCaBundlePath, bundle + input.session_ca_pem);
+  bundle += input.session_ca_pem;
+  add(kJavaTrustPath, java_trust_store(bundle));
+  add(kCaBundlePath, std::move(bundle));
   add(kSessionCaPath, input.session_ca_pem);
 }
 

@@ -17,6 +17,8 @@ namespace sallyport::sandbox {
 inline constexpr char kInitPath[] = "/run/sallyport/init";
 inline constexpr char kCaBundlePath[] = "/etc/ssl/certs/ca-certificates.crt";  // system roots and session CA
 inline constexpr char kSessionCaPath[] = "/etc/ssl/certs/sallyport-session.pem";  // session CA alone
+// The same for Java, where Debian's has it.
+inline constexpr char kJavaTrustPath[] = "/etc/ssl/certs/java/cacerts";
 inline constexpr char kHostname[] = "sandbox";
 
 // Who commits, when the repository does not say; from the caller's own configuration, and nothing else of it.

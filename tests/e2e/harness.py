@@ -56,6 +56,10 @@ AUTHOR = ("--env", "GIT_AUTHOR_NAME=T", "--env", "GIT_AUTHOR_EMAIL=t@forge.test"
           "--env", "GIT_COMMITTER_NAME=T", "--env", "GIT_COMMITTER_EMAIL=t@forge.test")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+# Before a command inside, for the ways that need no proxy.
+WITHOUT_PROXY = ["env", *(word for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+                          for spelling in (name, name.upper()) for word in ("-u", spelling))]
+
 # Another git than the system's for everything inside: the folder into which it was installed.
 OTHER_GIT = os.environ.get("SALLYPORT_TEST_GIT", "")
 

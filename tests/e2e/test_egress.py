@@ -1,0 +1,203 @@
+#!/usr/bin/python3
+"""What is not git: every entry leads to the hosts that the policy lists, and to nothing else."""
+
+import harness
+import web
+from harness import E2E, approval, in_both_flavours  # noqa: F401
+
+POLICY = '''\
+version = 1
+
+[[allow]]
+host = "web.test"
+methods = ["GET", "HEAD", "POST"]
+paths = ["/hello", "/digest", "/admin/**"]
+max_body = "1KiB"
+
+[[deny]]
+host = "web.test"
+paths = ["/admin/keys"]
+
+[[allow]]
+host = "plain.test"
+ports = [80]
+methods = ["GET", "HEAD", "POST"]
+
+[[allow]]
+host = "pinned.test"
+tls = "splice"
+
+[[tcp]]
+host = "echo.test"
+port = 7777
+
+[[tcp]]
+host = "ssh.test"
+port = 22
+'''
+ECHO = r'''
+import socket, sys
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), 60) as stream:
+    stream.sendall(b"some bytes")
+    stream.shutdown(socket.SHUT_WR)
+    answer = b""
+    while piece := stream.recv(65536):
+        answer += piece
+print(answer.decode())
+'''
+CURL = ["curl", "-sS", "--fail-with-body"]
+# How curl gets there; the environment names the proxy.
+DIRECT, PROXY = ["--noproxy", "*"], []
+WAYS = {"tls": DIRECT, "proxy": PROXY}
+
+
+class EgressCase(E2E):
+    """Local upstreams under names of their own. `upstreams`: {name: what answers there}."""
+
+    def setUp(self):
+        super().setUp()
+        config, self.upstreams = "", self.make_upstreams(self.forge.ca)
+        for name, upstream in self.upstreams.items():
+            self.addCleanup(upstream.stop)
+            self.stage.traffic_sources.append(upstream.traffic)
+            config += f'\n[host."{name}"]\nca = "{self.stage.ca}"\naddress = "{upstream.address}"\n'
+        self.stage.write_config(self.forge.address, config)
+        self.stage.write_policy(self.policy)
+        # For clients of what is spliced: they see the upstream's own certificate.
+        self.stage.put("upstream-ca.pem", self.stage.ca.read_text(), 0o644)
+
+    def assert_allowed(self, command, options=(), requests=1, **expected):
+        """Runs it: it succeeds, nothing is refused, and every request has these in its two audit lines."""
+        outcome = self.assert_ok(self.run_inside(command, options))
+        self.assertEqual(outcome.events("refused"), [], str(outcome))
+        begun, ended = outcome.events("begin"), outcome.events("end")
+        self.assertEqual((len(begun), len(ended)), (requests, requests), str(outcome))
+        for begin in begun:
+            end = next(line for line in ended if line["request"] == begin["request"])
+            line = {**end, **begin, "reason": end["reason"], "rule": begin["rule"].rsplit("/", 1)[-1]}
+            self.assertEqual({key: line[key] for key in expected}, expected, str(outcome))
+            self.assertEqual((line["reason"], line["credential"]), ("none", ""), str(outcome))
+        return outcome
+
+    def make_upstreams(self, ca):
+        raise NotImplementedError
+
+
+@in_both_flavours
+class Egress(EgressCase):
+    policy = POLICY
+
+    def make_upstreams(self, ca):
+        return {"web.test": web.Web(ca.leaf("web.test")), "plain.test": web.Web(),
+                "pinned.test": web.Web(ca.leaf("pinned.test")), "echo.test": web.Raw(),
+                "ssh.test": web.Raw(b"SSH-2.0-nobody\r\n")}
+
+    def test_requests_over_tls(self):
+        for entry, way in WAYS.items():
+            with self.subTest(entry):
+                line = {"entry": entry, "scheme": "https", "host": "web.test", "port": 443, "rule": "sallyport.toml:3"}
+                outcome = self.assert_allowed([*CURL, *way, "https://web.test/hello?q=1"], method="GET", status=200,
+                                              path="/hello?q=1", **line)
+                self.assertEqual(outcome.stdout, "hello\n")
+                outcome = self.assert_allowed([*CURL, *way, "-d", "a body", "https://web.test/digest"], method="POST",
+                                              path="/digest", status=200, bytes_in=6, **line)
+                self.assertRegex(outcome.stdout, "^[0-9a-f]{64} 6\n$")
+        for request in self.upstreams["web.test"].requests:
+            self.assertIn(("host", "web.test"), request.headers)
+            self.assertFalse([name for name, _ in request.headers if name.startswith(("proxy-", "via", "x-forwarded-"))])
+
+    def test_requests_in_the_clear(self):
+        for entry, way in {"http": DIRECT, "proxy": PROXY}.items():
+            with self.subTest(entry):
+                line = {"entry": entry, "scheme": "http", "host": "plain.test", "port": 80, "rule": "sallyport.toml:13"}
+                self.assertEqual("hello\n", self.assert_allowed([*CURL, *way, "http://plain.test/hello"], method="GET",
+                                                                path="/hello", status=200, **line).stdout)
+                self.assert_allowed([*CURL, *way, "-d", "a body", "http://plain.test/digest"], method="POST",
+                                    bytes_in=6, **line)
+        self.assertEqual({request.target for request in self.upstreams["plain.test"].requests}, {"/hello", "/digest"})
+
+    def test_a_spliced_host_shows_its_own_certificate(self):
+        for entry, way in WAYS.items():
+            with self.subTest(entry):
+                curl = [*CURL, *way, "https://pinned.test/hello"]
+                outcome = self.assert_allowed([*curl, "--cacert", "upstream-ca.pem"], entry=entry, scheme="https",
+                                              host="pinned.test", port=443, rule="sallyport.toml:18", method="")
+                self.assertEqual(outcome.stdout, "hello\n")
+                outcome = self.assert_failed(self.run_inside(curl))
+                self.assert_shows(outcome, "certificate")
+                self.assertEqual(outcome.events("refused"), [], str(outcome))
+
+    def test_what_is_no_http_at_all(self):
+        self.stage.put("echo.py", ECHO)
+        line = {"entry": "tcp", "scheme": "tcp", "method": ""}
+        outcome = self.assert_allowed(["/usr/bin/python3", "echo.py", "echo.test", "7777"], host="echo.test", port=7777,
+                                      rule="sallyport.toml:22", bytes_in=10, bytes_out=10, **line)
+        self.assertEqual(outcome.stdout, "some bytes\n")
+        self.assertEqual(self.upstreams["echo.test"].connections, 1)
+        # In the proxy's tunnel too: curl's own way to speak plain bytes.
+        self.assert_allowed("printf hello | timeout 60 curl -sS --proxytunnel -m 60 telnet://echo.test:7777 | grep -q hello",
+                            **line | {"entry": "proxy"})
+
+    # ---- refusals ----
+
+    def test_a_path_or_a_method_that_no_rule_has(self):
+        asked = {
+            ("path_not_allowed", "/secret"): "The policy does not allow this path.",
+            ("method_not_granted", "/hello", "-X", "PUT", "-d", "x"): "The policy does not allow this method for this path.",
+            ("denied_by_rule", "/admin/keys"): "A deny rule of the policy forbids this.",
+            ("denied_by_rule", "/ADMIN/%6beys"): "A deny rule of the policy forbids this.",
+        }
+        for entry, way in WAYS.items():
+            for (reason, path, *options), sentence in asked.items():
+                with self.subTest(entry=entry, path=path, options=options):
+                    outcome = self.assert_refused(reason, [*CURL, *way, *options, f"https://web.test{path}"],
+                                                  shows=[sentence, "web.test", "returned error: 403"])
+                    line = outcome.events("refused")[0]
+                    self.assertEqual((line["entry"], line["host"], line["port"]), (entry, "web.test", 443))
+                    self.assertIn("request " + line["request"], outcome.stdout)
+
+    def test_a_body_that_is_too_large(self):
+        self.stage.put("large", "x" * 2000)
+        for entry, way in WAYS.items():
+            with self.subTest(entry):
+                self.assert_refused("too_large", [*CURL, *way, "--data-binary", "@large", "https://web.test/digest"],
+                                    shows=["The request's body is too large.", "413"])
+
+    def test_a_host_that_no_rule_has(self):
+        curl = [*CURL, *DIRECT]
+        self.assert_refused("host_not_allowed", [*curl, "https://other.test/"], lines=None,
+                            shows=["Could not resolve host: other.test"])
+        # Who knows an address of ours, and names another host there.
+        self.assert_refused("host_not_allowed", [*curl, "--connect-to", "other.test:443:web.test:443",
+                                                 "https://other.test/"], shows=["unrecognized name"])
+        self.assert_refused("host_mismatch", [*curl, "-H", "Host: other.test", "https://web.test/hello"],
+                            shows=["returned error: 421", "The request's Host is not the connection's host."])
+        outcome = self.assert_refused("host_not_allowed", [*CURL, "https://other.test/"],
+                                      shows=["CONNECT tunnel failed, response 403"])
+        self.assertEqual([(line["entry"], line["host"], line["port"], line["method"]) for line in outcome.events("refused")],
+                         [("proxy", "other.test", 443, "CONNECT")])
+        outcome = self.assert_refused("host_not_allowed", [*CURL, "http://other.test/"],
+                                      shows=["The policy does not allow this host.", "other.test", "returned error: 403"])
+        self.assertEqual(outcome.events("refused")[0]["entry"], "proxy")
+
+    def test_a_port_that_no_rule_has(self):
+        self.assert_refused("port_not_allowed", [*CURL, *DIRECT, "https://web.test:8443/hello"],
+                            shows=["web.test port 8443"])
+        self.assert_refused("port_not_allowed", [*CURL, "https://web.test:8443/hello"],
+                            shows=["CONNECT tunnel failed, response 403"])
+        for way in (DIRECT, PROXY):
+            self.assert_refused("plain_http", [*CURL, *way, "http://web.test/hello"],
+                                shows=["This host is reached over https:// only.", "Use https://web.test/ instead."])
+        self.stage.put("echo.py", ECHO)
+        self.assert_refused("port_not_allowed", ["/usr/bin/python3", "echo.py", "echo.test", "7778"],
+                            shows=["Connection re"])
+
+    def test_an_address_in_place_of_a_name(self):
+        self.assert_refused("ip_literal", [*CURL, "https://192.0.2.1/"], shows=["CONNECT tunnel failed, response 403"])
+        self.assert_refused("ip_literal", [*CURL, "http://192.0.2.1/"], shows=["Addresses are not allowed"])
+        self.assert_refused("ip_literal", [*CURL, *DIRECT, "http://192.0.2.1/"], shows=["Addresses are not allowed"])
+        self.assert_refused("no_sni", [*CURL, *DIRECT, "https://192.0.2.1/"])
+
+
+if __name__ == "__main__":
+    harness.main()
