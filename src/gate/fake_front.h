@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,36 @@ inline policy::Grant forge_grant() {
   return grant;
 }
 
+// How a connection came to us: what the kernel and TLS said of it before its first request.
+struct Arrival {
+  audit::Entry entry = audit::Entry::Tls;
+  policy::Scheme scheme = policy::Scheme::Https;
+  std::optional<policy::HostName> host;
+
+  std::uint16_t port() const {
+    return scheme == policy::Scheme::Https ? policy::kHttpsPort : policy::kHttpPort;
+  }
+};
+inline Arrival under_tls(std::string_view host = "forge.test") {
+  return {.host = *policy::HostName::parse(host)};
+}
+// To a name's own address.
+inline Arrival in_clear(std::string_view host = "forge.test") {
+  return {audit::Entry::Http, policy::Scheme::Http, *policy::HostName::parse(host)};
+}
+// To an address that says nothing.
+inline Arrival in_clear_to_anybody() {
+  return {audit::Entry::Http, policy::Scheme::Http, std::nullopt};
+}
+inline Arrival at_the_proxy() {
+  return {audit::Entry::Proxy, policy::Scheme::Http, std::nullopt};
+}
+
+// "https://forge.test:443"
+inline std::string origin_of(std::string_view scheme, std::string_view host, std::uint16_t port) {
+  return std::string(scheme) + "://" + std::string(host) + ":" + std::to_string(port);
+}
+
 // What the code for upstreams would write to one, byte for byte. The upstream answers 404 to each request,
 // when all of it has come.
 class WireOpener final : public upstream::Opener {
@@ -30,7 +62,7 @@ class WireOpener final : public upstream::Opener {
   explicit WireOpener(http::FakeStream& client) : client_(client) {}
 
   net::Task<Result<std::unique_ptr<upstream::Exchange>>> open(upstream::Request request) override {
-    sent.emplace_back();
+    sent.push_back({"", false, origin_of(policy::name(request.scheme), request.host.str(), request.port)});
     auto exchange = std::make_unique<Exchange>(*this, request);
     auto begun = co_await exchange->begin(request);
     if (!begun) co_return fail(std::move(begun));
@@ -40,6 +72,7 @@ class WireOpener final : public upstream::Opener {
   struct Sent {
     std::string bytes;
     bool complete = false;
+    std::string origin;  // to whom
   };
   std::vector<Sent> sent;
 
@@ -94,7 +127,7 @@ class WireOpener final : public upstream::Opener {
   http::FakeStream& client_;
 };
 
-// What became of the bytes of one connection to forge.test.
+// What became of the bytes of one connection.
 struct Verdict {
   std::vector<std::string>
       lines;  // the audit lines: "refused bad_request", "begin", "end upstream_not_found"
@@ -103,8 +136,10 @@ struct Verdict {
   struct Judged {
     std::string method;
     std::string target;
+    std::string origin;
   };
-  std::vector<Judged> judged;  // what the begin lines say
+  std::vector<Judged> judged;     // what the begin lines say
+  bool ended_by_connect = false;  // which is the front's to judge
 
   std::size_t answers() const {
     std::size_t count = 0;
@@ -115,29 +150,35 @@ struct Verdict {
   }
 };
 
-inline Verdict serve_bytes(std::vector<std::string> pieces, const policy::Grant& grant) {
+inline Verdict serve_bytes(std::vector<std::string> pieces, const policy::Grant& grant,
+                           const Arrival& arrival = under_tls()) {
   audit::FakeRecorder recorder;
   http::FakeStream stream(std::move(pieces));
   WireOpener opener(stream);
   const git::Context context{grant, recorder, opener, opener};
   const egress::HttpContext plain{grant, recorder, opener};
   const auto serve = [&]() -> net::Task<bool> {
-    http::Connection connection(stream, policy::kHttpsPort);
-    static_cast<void>(co_await serve_requests({context, plain},
-                                              {.entry = audit::Entry::Tls,
-                                               .destination = "198.18.0.2:443",
-                                               .host = *policy::HostName::parse("forge.test")},
-                                              connection));
-    co_return true;
+    const bool proxy = arrival.entry == audit::Entry::Proxy;
+    http::Connection connection(stream, arrival.port(), policy::Timeouts{}.request_head,
+                                proxy ? http::Entry::Proxy : http::Entry::Origin);
+    const auto connect = co_await serve_requests({context, plain},
+                                                 {.entry = arrival.entry,
+                                                  .destination = "198.18.0.2:443",
+                                                  .scheme = arrival.scheme,
+                                                  .port = arrival.port(),
+                                                  .host = arrival.host},
+                                                 connection);
+    co_return connect.has_value();
   };
-  http::run_alone(serve());
-
-  Verdict verdict{{}, std::move(opener.sent), std::move(stream.output), {}};
+  Verdict verdict;
+  verdict.ended_by_connect = http::run_alone(serve());
+  verdict.sent = std::move(opener.sent);
+  verdict.answer = std::move(stream.output);
   for (const audit::Event& event : recorder.events) {
     const std::string reason(code(event.reason));
     if (event.kind == audit::Kind::Begin) {
       verdict.lines.emplace_back("begin");
-      verdict.judged.push_back({event.method, event.path});
+      verdict.judged.push_back({event.method, event.path, origin_of(event.scheme, event.host, event.port)});
     } else {
       verdict.lines.push_back((event.kind == audit::Kind::Refused ? "refused " : "end ") + reason);
     }

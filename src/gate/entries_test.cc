@@ -1,0 +1,192 @@
+// One policy by whichever way: the explicit proxy, TLS and HTTP that come by themselves, and DNS. Each case
+// is refused in one audit line, without a question to the host's name server and without an upstream.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gate/catalogue.h"
+#include "gate/egress_grant.h"
+#include "gate/whole_front.h"
+
+namespace sallyport::gate::testing {
+namespace {
+
+using namespace std::string_literals;
+
+std::string verdict_of_sni(WholeFront& front, const std::string& host, const char* address = kAnyAddress) {
+  return verdict_of(front.serve(endpoint(address, 443), {hello_to(host)}));
+}
+std::string get(const std::string& target, const std::string& host) {
+  return request_for("GET", target, host);
+}
+std::string verdict_of_host(WholeFront& front, const std::string& host, const std::string& path = "/a") {
+  return verdict_of(front.serve(endpoint(kAnyAddress, 80), {get(path, host)}));
+}
+std::string verdict_of_absolute(WholeFront& front, const std::string& host, const std::string& path = "/a") {
+  return verdict_of(front.serve(kProxyDoor, {get("http://" + host + path, host)}));
+}
+std::string verdict_of_connect(WholeFront& front, const std::string& host, std::uint16_t port,
+                               const std::string& said) {
+  return verdict_of(front.serve(kProxyDoor, {connect_to_host(host, port) + said}));
+}
+
+// ---- A: spellings of hosts ----
+
+TEST(Entries, AHostHasOneReadingByEveryWay) {
+  WholeFront front(egress_grant());
+  for (const auto& row : read_table("hosts.tsv")) {
+    const std::string host = unescaped(row.at(0));
+    const std::string wanted = row.at(1) == "-" ? "allowed" : row.at(1);
+    SCOPED_TRACE(row.at(0));
+    EXPECT_EQ(verdict_of_connect(front, host, 443, hello_to("forge.test")), wanted);
+    EXPECT_EQ(verdict_of_connect(front, host, 80, get("/a", "forge.test")), wanted);
+    EXPECT_EQ(verdict_of_absolute(front, host), wanted);
+    EXPECT_EQ(verdict_of_host(front, host), wanted);
+    EXPECT_EQ(verdict_of_sni(front, host), wanted);
+    // DNS may be asked for anything: what cannot be a host's name is none that is allowed.
+    const bool no_name = wanted == "bad_request" || host.starts_with('[');
+    if (const auto query = dns_query(host)) {
+      EXPECT_EQ(verdict_in_dns(front, *query), no_name ? "host_not_allowed" : wanted);
+    }
+  }
+}
+
+// ---- C: what comes behind a CONNECT ----
+
+struct Told {
+  const char* what;
+  std::string bytes;
+  const char* verdict;
+};
+
+TEST(Entries, AConnectIsJudgedAndSoIsWhatComesInIt) {
+  WholeFront front(egress_grant());
+  const std::string connect = connect_to_host("forge.test", 443);
+  std::vector<Told> cases{
+      {"C6 ssh in the tunnel", connect + "SSH-2.0-OpenSSH_9.2\r\n", "not_tls"},
+      {"C6 HTTP in the tunnel", connect + get("/a", "forge.test"), "not_tls"},
+      {"C6 HTTP/2 in the tunnel", connect + "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "not_tls"},
+      {"C6 another CONNECT", connect + connect_to_host("evil.test", 443), "not_tls"},
+      {"C6 TLS where HTTP belongs", connect_to_host("forge.test", 80) + hello_to("forge.test"),
+       "bad_request"},
+      {"C9 another name", connect + hello_to("evil.test"), "host_not_allowed"},
+      {"C9 another name that is allowed", connect + hello_to("keyed.test"), "sni_mismatch"},
+      {"C9 the name of a host above", connect + hello_to("a.forge.test"), "host_not_allowed"},
+      {"C10 no name", connect + hello_to(""), "no_sni"},
+      {"C10 an address", connect + hello_to("127.0.0.1"), "ip_literal"},
+      {"C11 another Host", connect_to_host("forge.test", 80) + get("/a", "keyed.test"), "host_mismatch"},
+      {"C11 another port", connect_to_host("forge.test", 80) + get("/a", "forge.test:443"), "host_mismatch"},
+      {"C11 absolute-form", connect_to_host("forge.test", 80) + get("http://forge.test/a", "forge.test"),
+       "bad_request"},
+      {"C13 a CONNECT in the tunnel", connect_to_host("forge.test", 80) + connect_to_host("evil.test", 443),
+       "bad_request"},
+      {"C8 nothing", connect, "allowed"},
+      {"C15 HTTP/1.0", "CONNECT forge.test:443 HTTP/1.0\r\n\r\n", "bad_request"},
+      {"the good one", connect + hello_to("forge.test"), "allowed"},
+      {"the good one in the clear", connect_to_host("forge.test", 80) + get("/a", "forge.test"), "allowed"},
+  };
+  std::vector<std::string> ports;
+  for (const int port : {1, 22, 25, 53, 81, 442, 444, 853, 3128, 8080, 8443, 65535}) {
+    ports.push_back(connect_to_host("forge.test", static_cast<std::uint16_t>(port)) + hello_to("forge.test"));
+    cases.push_back({"C1 another port", ports.back(), "port_not_allowed"});
+  }
+  for (const Told& test : cases) {
+    SCOPED_TRACE(test.what);
+    EXPECT_EQ(verdict_of(front.serve(kProxyDoor, {test.bytes})), test.verdict);
+    for (std::size_t cut = 1; cut < test.bytes.size(); cut += 1 + test.bytes.size() / 16) {
+      EXPECT_EQ(verdict_of(front.serve(kProxyDoor, {test.bytes.substr(0, cut), test.bytes.substr(cut)})),
+                test.verdict)
+          << "cut at " << cut;
+    }
+  }
+}
+
+// ---- D: ClientHellos ----
+
+struct Hello {
+  const char* what;
+  std::string bytes;
+  const char* verdict;
+  const char* where_a_host_was_named = "";  // "": the same
+};
+
+std::vector<Hello> hellos() {
+  using namespace egress::test;
+  const auto with_list = [](const std::string& data) { return hello_for(extension(0, data)); };
+  const std::string name = sni("forge.test");
+  const std::string good = hello_to("forge.test");
+  return {
+      {"D1 a port", hello_to("forge.test:443"), "bad_request"},
+      {"D3 upper case", hello_to("FORGE.test"), "allowed"},
+      {"D4 NUL", hello_to("forge.test\0.evil.test"s), "bad_request"},
+      {"D5 two names", with_list(list(entry("forge.test") + entry("evil.test"))), "bad_request"},
+      {"D5 the same name twice", with_list(list(entry("forge.test") + entry("forge.test"))), "bad_request"},
+      {"D5 two extensions", hello_for(name + sni("evil.test")), "bad_request"},
+      {"D5 another kind of name", with_list(list(entry("forge.test", 1))), "bad_request"},
+      {"D6 an address", hello_to("93.184.216.34"), "ip_literal"},
+      {"D6 an IPv6 address", hello_to("::1"), "ip_literal"},
+      {"D7 no name", hello_to(""), "no_sni"},
+      {"D7 an empty name", with_list(list(entry(""))), "no_sni"},
+      {"D7 an empty list", with_list(list("")), "no_sni"},
+      {"D8 LF", hello_to("forge.test\n"), "bad_request"},
+      {"D8 a space", hello_to("forge test.test"), "bad_request"},
+      {"D8 a percent", hello_to("forge%2etest"), "bad_request"},
+      {"D8 an asterisk", hello_to("*.test"), "bad_request"},
+      {"D8 a list longer than it is", with_list("\xff" + list(entry("forge.test"))), "bad_request"},
+      {"D11 64 KiB", hello_for(std::string(extension(0x4a4a, std::string(60'000, 'x'))) + name), "too_large"},
+      {"D12 an encrypted hello, which is not read", hello_for(name + extension(0xfe0d, "x")), "allowed"},
+      {"D12 an encrypted hello to nobody", hello_for(sni("evil.test") + extension(0xfe0d, "x")),
+       "host_not_allowed"},
+      {"D13 TLS 1.1", record(message(hello_body(name, 0x0302))), "not_tls"},
+      {"D13 SSL 3", record(message(hello_body(name, 0x0300))), "not_tls"},
+      {"D13 SSL 2", "\x80\x2e\x01\x03\x03\0\x15\0\0\0\x10"s + std::string(37, '\7'), "not_tls"},
+      {"D13 another record first", "\x17" + good.substr(1), "not_tls"},
+      {"D13 another message first", record(message(hello_body(name), 2)), "not_tls"},
+      {"a good name that is another's", hello_to("keyed.test"), "allowed", "sni_mismatch"},
+      {"a good one", good, "allowed"},
+  };
+}
+
+TEST(Entries, AHelloHasTheSameVerdictWhereverItComes) {
+  WholeFront front(egress_grant());
+  const std::string at_name = front.addresses().address_of(*policy::HostName::parse("forge.test")).str();
+  for (const Hello& test : hellos()) {
+    SCOPED_TRACE(test.what);
+    const std::string named =
+        *test.where_a_host_was_named != '\0' ? test.where_a_host_was_named : test.verdict;
+    EXPECT_EQ(verdict_of(front.serve(endpoint(kAnyAddress, 443), {test.bytes})), test.verdict);
+    EXPECT_EQ(verdict_of(front.serve(endpoint("2001:db8::1", 443), {test.bytes})), test.verdict);
+    EXPECT_EQ(verdict_of(front.serve(endpoint(at_name.c_str(), 443), {test.bytes})), named);
+    const std::string connect = connect_to_host("forge.test", 443);
+    EXPECT_EQ(verdict_of(front.serve(kProxyDoor, {connect + test.bytes})), named);
+    EXPECT_EQ(verdict_of(front.serve(kProxyDoor, {connect, test.bytes})), named);
+    for (std::size_t cut = 1; cut < std::min<std::size_t>(test.bytes.size(), 300); cut += 7) {
+      EXPECT_EQ(verdict_of(front.serve(endpoint(kAnyAddress, 443),
+                                       {test.bytes.substr(0, cut), test.bytes.substr(cut)})),
+                test.verdict)
+          << "cut at " << cut;
+    }
+  }
+}
+
+TEST(Entries, NothingIsSplicedToANameThatNobodyCanSee) {
+  policy::Grant grant = egress_grant();
+  auto pinned = allow_rule("pin.test", {policy::Method::Get});
+  pinned.ports = {policy::kHttpsPort};
+  pinned.tls = policy::TlsMode::Splice;
+  grant.allow.push_back(std::move(pinned));
+  WholeFront front(std::move(grant));
+  using namespace egress::test;
+  const std::string encrypted = hello_for(sni("pin.test") + extension(0xfe0d, "x"));
+  const std::string connect = connect_to_host("pin.test", 443);
+  EXPECT_EQ(verdict_of(front.serve(endpoint(kAnyAddress, 443), {encrypted})), "ech");
+  EXPECT_EQ(verdict_of(front.serve(kProxyDoor, {connect + encrypted})), "ech");
+  EXPECT_EQ(verdict_of(front.serve(kProxyDoor, {connect + hello_to("forge.test")})), "sni_mismatch");
+  EXPECT_EQ(verdict_of(front.serve(kProxyDoor, {connect + hello_to("")})), "no_sni");
+}
+
+}  // namespace
+}  // namespace sallyport::gate::testing
