@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kVersion = "HTTP/1.1";
+// Of a CONNECT alone: Python and OpenSSL say no more, and what follows has no framing of either version.
+constexpr std::string_view kConnectVersion = "HTTP/1.0";
 constexpr std::string_view kConnect = "CONNECT";
 using policy::kHttpPort;
 constexpr std::array<std::string_view, 7> kMethods{"GET",    "HEAD",  "POST",   "PUT",
@@ -71,7 +73,7 @@ Result<RequestLine> parse_request_line(std::string_view line, Entry entry) {
   if (!is_connect && std::ranges::find(kMethods, method) == kMethods.end()) {
     return bad("unknown method '" + escaped(method) + "'");
   }
-  if (words[2] != kVersion) return bad("version is not HTTP/1.1: '" + escaped(words[2]) + "'");
+  if (words[2] != kVersion && !(is_connect && words[2] == kConnectVersion)) return bad("version is not HTTP/1.1: '" + escaped(words[2]) + "'");
   const std::string_view target = words[1];
   if (target.size() > kMaxTargetBytes) return fail(Reason::TargetTooLong, "request target");
   if (!std::ranges::all_of(target, is_target_char)) {

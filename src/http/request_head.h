@@ -59,9 +59,9 @@ Result<RequestHead> parse_request_head(std::string_view bytes, std::uint16_t def
 
 // The same of a request to a proxy: `host` is the target's authority and `target` the rest of it, as if the
 // request had come to that host. Any other form than Entry::Proxy's two is ProxyForm. A Host that names
-// another authority is BadRequest; CONNECT may come without one, or with one that leaves the port out. A
-// CONNECT has no body, says nothing about one, and is its connection's last request. docs/proxy.md has the
-// particulars for users.
+// another authority is BadRequest; CONNECT may come without one, or with one that leaves the port out, and
+// may be HTTP/1.0. It has no body, says nothing about one, and is its connection's last request.
+// docs/proxy.md has the particulars for users.
 Result<RequestHead> parse_proxy_request(std::string_view bytes);
 
 // Finds the blank line while a head arrives in pieces, and refuses at once what cannot become a head any

@@ -239,10 +239,12 @@ Status Session::finish_preflight() {
   if (auto status = open_packet_log(); !status) return status;
   services_->set_probe({.armed = false, .probe_line = "", .door_line = ""});
 
+  const policy::Grant& grant = plan_->grant;
   audit::Event event;
   event.kind = audit::Kind::SessionStart;
   event.detail = fmt::format("workspace {}, uid {}, {} rules, doors {}{}", plan_->working_directory,
-                             plan_->identities.sandbox.uid, plan_->grant.git.size(),
+                             plan_->identities.sandbox.uid,
+                             grant.git.size() + grant.allow.size() + grant.deny.size() + grant.tcp.size(),
                              door_mode_ == os::DoorMode::Redirect ? "by redirect" : "without nftables",
                              private_git_ ? ", private clone" : "");
   if (auto status = journal_->append(event); !status) return status;

@@ -176,9 +176,9 @@ class Running:
     def pids_of(self, program):
         return [pid for pid in self.tree() if processes.executable(pid) == program]
 
-    def wait_for(self, condition, what):
+    def wait_for(self, condition, what, timeout=RUN_TIMEOUT_SECONDS):
         """Until `condition()` is true; fails when the run ends or hangs before."""
-        deadline = time.monotonic() + RUN_TIMEOUT_SECONDS
+        deadline = time.monotonic() + timeout
         while not condition():
             if self.process.poll() is not None:
                 raise AssertionError(f"ended before {what}:\n{self.finish()}")
@@ -186,8 +186,8 @@ class Running:
                 raise AssertionError(f"never came to {what}:\n{self.kill()}")
             time.sleep(0.02)
 
-    def wait_for_checkpoint(self, name):
-        self.wait_for((self.stage.work / f".at-{name}").exists, f"checkpoint {name}")
+    def wait_for_checkpoint(self, name, timeout=RUN_TIMEOUT_SECONDS):
+        self.wait_for((self.stage.work / f".at-{name}").exists, f"checkpoint {name}", timeout)
 
     def pass_checkpoint(self, name):
         self.stage.write(self.stage.work / f".go-{name}", "", self.stage.sandbox_uid)

@@ -9,6 +9,8 @@ PR_SET_CHILD_SUBREAPER = 36
 # Dying processes, and the namespaces they hold, may take the kernel a moment.
 SETTLE_SECONDS = 5
 NOBODY_AT_ALL = -1
+# Programs of ours that a session runs beside the warden.
+CONFINED = ("sallyport-gate", "sallyport-vault")
 ALONE = os.environ.get("SALLYPORT_TEST_ALONE") == "1"
 
 
@@ -172,4 +174,23 @@ def _listeners(uid):
             fields = line.split()
             if fields[3] == listening and int(fields[7]) == uid:
                 found.add(fields[1])
+    return found
+
+
+def peak_kib(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1])
+    raise AssertionError(f"no VmHWM of {pid}")
+
+
+def confined_programs(pids):
+    """{program: pid} of those of CONFINED, by the kernel's name: /proc/PID/exe of a confined process needs root."""
+    found = {}
+    for pid in pids:
+        try:
+            comm = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+        except OSError:
+            continue
+        found |= {program: pid for program in CONFINED if comm == program[:15]}
     return found

@@ -242,17 +242,21 @@ class Clients(EgressCase):
 
     @needs("npm")
     def test_npm(self):
-        self.stage.put("package.json", '{"name": "user", "version": "1.0.0"}\n')
+        def fresh():
+            for left in ("node_modules", "package-lock.json"):
+                subprocess.run(["rm", "-rf", self.stage.work / left], check=True)
+            self.stage.put("package.json", '{"name": "user", "version": "1.0.0"}\n')
+
         install = ["npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--fetch-retries=0"]
         for entry, way in (("proxy", []), ("tls", WITHOUT_PROXY)):
             with self.subTest(entry):
+                fresh()
                 self.assert_allowed([*way, *install, "--registry=https://npm.test/", "tiny", "@scope/tiny"], requests=4,
                                     entry=entry, host="npm.test", status=200, method="GET")
                 outcome = self.assert_ok(self.run_inside(
                     ["node", "-e", 'console.log(require("tiny"), require("@scope/tiny"))'], ("--quiet",)))
                 self.assertEqual(outcome.stdout, "tiny @scope/tiny\n")
-                shutil.rmtree(self.stage.work / "node_modules")
-                (self.stage.work / "package-lock.json").unlink()
+        fresh()
         elsewhere = [*install, "--registry=https://other.test/", "tiny"]
         self.assert_refused("host_not_allowed", elsewhere, shows=["other.test"])
         self.assert_refused("host_not_allowed", [*WITHOUT_PROXY, *elsewhere], shows=["ENOTFOUND", "other.test"], lines=None)
@@ -262,7 +266,7 @@ class Clients(EgressCase):
     @needs("python3", "pip3")
     def test_pip(self):
         def install(host):
-            return ["/usr/bin/python3", "-m", "pip", "install", "-q", "--no-cache-dir", "--retries", "0", "--target", "got",
+            return ["/usr/bin/python3", "-m", "pip", "install", "-q", "--no-cache-dir", "--retries", "1", "--target", "got",
                     "--upgrade", "--index-url", f"https://{host}/simple/", "tiny"]
 
         for entry, way in (("proxy", []), ("tls", WITHOUT_PROXY)):
@@ -272,8 +276,12 @@ class Clients(EgressCase):
                 self.assertEqual(outcome.events("refused"), [], str(outcome))
                 self.assertIn("NAME = 'tiny'", (self.stage.work / "got/tiny.py").read_text())
                 shutil.rmtree(self.stage.work / "got")
-        self.assert_refused("host_not_allowed", install("other.test"), shows=["Tunnel connection failed: 403 Forbidden"])
-        self.assert_refused("host_not_allowed", [*WITHOUT_PROXY, *install("other.test")], lines=None, shows=["other.test"])
+        # It says why when it tries again, which it does.
+        self.assert_refused("host_not_allowed", install("other.test"), lines=2,
+                            shows=["Tunnel connection failed: 403 Forbidden"])
+        self.assert_refused("host_not_allowed", [*WITHOUT_PROXY, *install("other.test")], lines=None,
+                            shows=["Name or service not known"])
+        self.assert_refused("path_not_allowed", install("web.test/secret"), shows=["No matching distribution found for tiny"])
 
     @needs("cargo")
     def test_cargo(self):
@@ -290,6 +298,9 @@ class Clients(EgressCase):
 
     @needs("apt-get", "dpkg-deb")
     def test_apt(self):
+        # By another name than the host's, which no rule has: apt asks for it and goes on without an answer.
+        srv = {"entry": "dns", "host": "_http._tcp.apt.test", "path": "SRV", "reason": "host_not_allowed"}
+
         def update(host):
             return ("mkdir -p apt/etc/apt/preferences.d apt/etc/apt/apt.conf.d apt/var/lib/apt/lists/partial "
                     "apt/var/cache/apt/archives/partial apt/var/log; : >apt/status\n"
@@ -303,8 +314,16 @@ class Clients(EgressCase):
                 self.assertTrue(outcome.stdout.endswith("a file\n"), str(outcome))
                 self.assertEqual({(line["entry"], line["host"], line["port"]) for line in outcome.events("begin")},
                                  {(entry, "apt.test", 80)})
-                self.assertEqual(outcome.events("refused"), [], str(outcome))
+                refused = outcome.events("refused")
+                self.assertEqual([{key: line[key] for key in srv} for line in refused], [srv] * (entry == "http"), str(outcome))
+                self.account_for(refused)
                 shutil.rmtree(self.stage.work / "apt")
+        # apt tries everything that a repository could have.
+        before = self.stage.traffic()
+        outcome = self.assert_failed(self.run_inside(update("other.test")))
+        self.assert_all_refused(outcome, "host_not_allowed", len(outcome.events("refused")), before)
+        self.assertEqual({line["host"] for line in outcome.events("refused")}, {"other.test"})
+        self.assert_shows(outcome, "http://other.test/debian/dists/stable", "403  Forbidden")
 
     @needs("ssh")
     def test_ssh(self):

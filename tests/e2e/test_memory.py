@@ -5,36 +5,14 @@ SALLYPORT_TEST_MIB sets the size of the repository in MiB.
 """
 
 import os
-import pathlib
 import unittest
 
 import harness
+import processes
 from harness import AUTHOR, E2E, git_rule, policy
 
 SIZE_MIB = int(os.environ.get("SALLYPORT_TEST_MIB", "200"))
 LIMIT_KIB = 64 * 1024
-PROGRAMS = ("sallyport-gate", "sallyport-vault")
-
-
-def peak_kib(pid):
-    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1])
-    raise AssertionError(f"no VmHWM of {pid}")
-
-
-def running_programs(running):
-    """{program: pid}, by the kernel's name: /proc/PID/exe of a confined process needs root."""
-    found = {}
-    for pid in running.tree():
-        try:
-            comm = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
-        except OSError:
-            continue
-        for program in PROGRAMS:
-            if comm == program[:15]:
-                found[program] = pid
-    return found
 
 
 @unittest.skipIf(SIZE_MIB == 0, "switched off")
@@ -47,10 +25,10 @@ class FlatMemory(E2E):
                                    "checkpoint pushed", AUTHOR)
         for checkpoint in ("cloned", "pushed"):
             running.wait_for_checkpoint(checkpoint)
-            programs = running_programs(running)
-            self.assertEqual(sorted(programs), sorted(PROGRAMS))
+            programs = processes.confined_programs(running.tree())
+            self.assertEqual(sorted(programs), sorted(processes.CONFINED))
             for program, pid in programs.items():
-                peak = peak_kib(pid)
+                peak = processes.peak_kib(pid)
                 print(f"{program}: {peak} KiB at most until {checkpoint}")
                 self.assertLess(peak, LIMIT_KIB, f"{program} until {checkpoint}")
             running.pass_checkpoint(checkpoint)

@@ -204,6 +204,8 @@ class Web(_Counting):
             request = self._tls.wrap_socket(request, server_side=True)
         super().finish_request(request, client_address)
         if self._tls:
+            # To its end, so that nobody has to take it for a cut.
+            request.unwrap()
             request.close()
 
     def note(self, request):
