@@ -21,6 +21,8 @@ Told told(net::TunnelEnding ending) {
       return {Reason::None, ""};
     case ClientReset:
       return {Reason::ClientClosed, "the client reset the connection"};
+    case ClientLeft:
+      return {Reason::None, "the client closed before the upstream did"};
     case UpstreamReset:
       return {Reason::UpstreamClosed, "the upstream reset the connection"};
     case Idle:

@@ -67,6 +67,7 @@ struct TunnelStart {
 enum class TunnelEnding : std::uint8_t {
   Clean,  // both directions came to their end
   ClientReset,
+  ClientLeft,  // it had ended its direction, and took nothing more: TLS clients close so
   UpstreamReset,
   Idle,
   Life,
@@ -107,6 +108,7 @@ class Tunnel {
     std::uint64_t max_bytes;  // 0: no limit
     TunnelEnding cap;
     std::uint64_t bytes = 0;
+    bool ended = false;  // in order
   };
 
   // Of these, false means that the direction is over.

@@ -104,6 +104,7 @@ stream, reader, status = ask(url + "/events", by_proxy)
 assert event() == b"data: first\n"
 assert ask(url + "/seen", by_proxy, "POST", "Content-Length: 0\r\n")[2] == 200
 assert event() == b"data: second\n"
+assert reader.read() == b"\n"  # and to the end, which is an orderly one
 print("seen")
 '''
 RAW = r'''
