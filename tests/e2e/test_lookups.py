@@ -32,20 +32,28 @@ class Lookups(E2E):
         return outcome, self.asked_file.read_text().split()
 
     def test_nothing_that_is_refused_is_looked_up(self):
-        # Asked for by DNS, by a TLS name, by another repository, another kind of request, plain HTTP, an address.
+        # Asked for by DNS, by a TLS name, by another repository, another kind of request, plain HTTP, an address; and
+        # the same at the proxy.
         outcome, asked = self.run_and_count(f"""
             getent hosts denied.test; getent hosts {HOST}
-            curl -s --resolve denied.test:443:198.18.0.9 https://denied.test/
+            curl() {{ command curl -s --noproxy '*' "$@"; }}
+            curl --resolve denied.test:443:198.18.0.9 https://denied.test/
             git ls-remote https://{HOST}/other/widget
             git ls-remote https://{HOST}/held/other
-            curl -s https://{HOST}/held/widget/HEAD
-            curl -s http://{HOST}/held/widget/info/refs?service=git-upload-pack
-            curl -s -k https://192.0.2.7/
+            curl https://{HOST}/held/widget/HEAD
+            curl http://{HOST}/held/widget/info/refs?service=git-upload-pack
+            curl -k https://192.0.2.7/
+            curl() {{ command curl -s "$@"; }}
+            curl https://denied.test/; curl http://denied.test/; curl https://{HOST}:22/
+            curl https://{HOST}/held/widget/HEAD
+            curl http://{HOST}/held/widget/info/refs?service=git-upload-pack
+            curl -k https://192.0.2.7/
             true""")
         self.assert_ok(outcome)
         refused = outcome.events("refused")
         self.assertEqual({line["reason"] for line in refused},
-                         {"host_not_allowed", "repo_not_granted", "dumb_http", "plain_http", "no_sni"}, str(outcome))
+                         {"host_not_allowed", "repo_not_granted", "dumb_http", "plain_http", "no_sni", "port_not_allowed",
+                          "ip_literal"}, str(outcome))
         self.assertEqual(outcome.events("begin"), [], str(outcome))
         self.assertEqual(asked, [])
         self.account_for(refused)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every claim of SECURITY.md names the tests that show it, and every test that it names exists.
+"""Every claim of SECURITY.md and of docs/clients.md names the tests that show it, and every test named there exists.
 
 A test is written as ctest and unittest know it: `room.Suite.Name` for a unit test, `e2e.FILE.test_name` for an end-to-end
 test, `lint.name` for a rule of the tree. Each row of a table whose last column is "shown by" needs at least one."""
@@ -41,11 +41,12 @@ def problems(page, tests):
 
 
 def main():
-    page = "SECURITY.md"
-    found = list(problems((ROOT / page).read_text(), existing_tests()))
-    for number, text in found:
-        print(f"{page}:{number}: {text}", file=sys.stderr)
-    return 1 if found else 0
+    tests, failed = existing_tests(), False
+    for page in ("SECURITY.md", "docs/clients.md"):
+        for number, text in problems((ROOT / page).read_text(), tests):
+            print(f"{page}:{number}: {text}", file=sys.stderr)
+            failed = True
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
