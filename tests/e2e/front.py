@@ -54,6 +54,17 @@ def requests():
     return cases
 
 
+def plain_requests():
+    """[bytes]: those that [[allow]] rules judge."""
+    macros = {"$GET": r"GET /a HTTP/1.1\r\nHost: forge.test\r\n", "$POST": r"POST /a HTTP/1.1\r\nHost: forge.test\r\n"}
+    found = []
+    for _, _, payload, *_ in table("http.tsv"):
+        for macro, text in macros.items():
+            payload = text + payload[len(macro):] if payload.startswith(macro) else payload
+        found.append(unescaped(payload))
+    return found
+
+
 def hosts():
     """[(bytes, reason or "-")]"""
     return [(unescaped(spelling), reason) for spelling, reason in table("hosts.tsv")]

@@ -87,7 +87,7 @@ NGINX = """
 daemon off; master_process off; pid {root}/pid; error_log {root}/error.log;
 events {{ worker_connections 512; }}
 http {{
-  access_log off; client_max_body_size 0; underscores_in_headers on;
+  access_log off; client_max_body_size 0; underscores_in_headers on; ignore_invalid_headers off;
   client_body_temp_path {root}/a; proxy_temp_path {root}/b; fastcgi_temp_path {root}/c; uwsgi_temp_path {root}/d; scgi_temp_path {root}/e;
   server {{
     listen 127.0.0.1:{port};
@@ -127,6 +127,7 @@ MaxRequestWorkers 50
 KeepAlive On
 MaxKeepAliveRequests 0
 AllowEncodedSlashes NoDecode
+MaxRanges none
 ProxyPreserveHost On
 ProxyAddHeaders Off
 ProxyPass "/" "http://127.0.0.1:{recorder}/" nocanon
