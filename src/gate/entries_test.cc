@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "gate/catalogue.h"
 #include "gate/egress_grant.h"
+#include "gate/mutations.h"
+#include "gate/spellings.h"
 #include "gate/whole_front.h"
 
 namespace sallyport::gate::testing {
@@ -51,6 +55,60 @@ TEST(Entries, AHostHasOneReadingByEveryWay) {
     if (const auto query = dns_query(host)) {
       EXPECT_EQ(verdict_in_dns(front, *query), no_name ? "host_not_allowed" : wanted);
     }
+  }
+}
+
+// ---- B: which hosts a rule means ----
+
+void expect_by_every_way(WholeFront& front, const std::string& host, const std::string& wanted) {
+  SCOPED_TRACE(host);
+  EXPECT_EQ(verdict_of_connect(front, host, 443, hello_to(host)), wanted);
+  EXPECT_EQ(verdict_of_connect(front, host, 80, get("/a", host)), wanted);
+  EXPECT_EQ(verdict_of_absolute(front, host), wanted);
+  EXPECT_EQ(verdict_of_host(front, host), wanted);
+  EXPECT_EQ(verdict_of_sni(front, host), wanted);
+  const auto query = dns_query(host);
+  ASSERT_TRUE(query);
+  EXPECT_EQ(verdict_in_dns(front, *query), wanted);
+}
+
+TEST(Entries, ARuleMeansTheSameHostsByEveryWay) {
+  policy::Grant grant;
+  grant.allow.push_back(allow_rule("*.wild.test", {policy::Method::Get}));
+  grant.allow.push_back(allow_rule("api.ok.test", {policy::Method::Get}));
+  grant.allow.push_back(allow_rule("exact.bad.wild.test", {policy::Method::Get}));
+  grant.deny.push_back({.hosts = {*policy::HostPattern::parse("bad.wild.test"),
+                                  *policy::HostPattern::parse("*.bad.wild.test")}});
+  WholeFront front(std::move(grant));
+  const std::vector<std::pair<const char*, const char*>> cases{
+      {"wild.test", "host_not_allowed"},       // B1
+      {"evil-wild.test", "host_not_allowed"},  // B2
+      {"xwild.test", "host_not_allowed"},
+      {"a.xwild.test", "host_not_allowed"},
+      {"wild.tes", "host_not_allowed"},
+      {"a.wild.test", "allowed"},  // B3
+      {"A.WILD.Test", "allowed"},
+      {"a.wild.test.", "allowed"},
+      {"a.b.wild.test", "allowed"},  // B4
+      {"wild.test.wild.test", "allowed"},
+      {"wild.test.evil.test", "host_not_allowed"},  // B5
+      {"a.wild.test.evil.test", "host_not_allowed"},
+      {"api.ok.test", "allowed"},
+      {"a.api.ok.test", "host_not_allowed"},
+      {"ok.test", "host_not_allowed"},
+      {"bad.wild.test", "denied_by_rule"},  // B10
+      {"BAD.wild.test.", "denied_by_rule"},
+      {"x.y.bad.wild.test", "denied_by_rule"},
+      {"exact.bad.wild.test", "denied_by_rule"},
+      {"notbad.wild.test", "allowed"},
+  };
+  for (const auto& [host, wanted] : cases) expect_by_every_way(front, host, wanted);
+}
+
+TEST(Entries, AnEmptyPolicyAllowsNothingByAnyWay) {
+  WholeFront front({});  // B9
+  for (const char* host : {"api.ok.test", "github.com", "a.b.c.test"}) {
+    expect_by_every_way(front, host, "policy_empty");
   }
 }
 
@@ -101,6 +159,65 @@ TEST(Entries, AConnectIsJudgedAndSoIsWhatComesInIt) {
                 test.verdict)
           << "cut at " << cut;
     }
+  }
+}
+
+TEST(Entries, WhatAProxyCannotReadInOneWayReachesNobody) {
+  WholeFront front(egress_grant());
+  const std::string behind = request_for("GET", "http://forge.test/a", "forge.test");
+  for (const auto& row : read_table("proxy.tsv")) {
+    const bool is_refused = row.at(1).find(' ') == std::string::npos;
+    if (!is_refused || row.at(2).starts_with('$')) continue;
+    const std::string bytes = unescaped(row.at(2));
+    SCOPED_TRACE(row.at(0));
+    EXPECT_EQ(verdict_of(front.serve(kProxyDoor, {bytes + behind})), row.at(1));
+    EXPECT_EQ(verdict_of(front.serve(kProxyDoor, {bytes, behind})), row.at(1));
+    for (const auto& [how, spelled] : other_spellings(bytes)) {
+      EXPECT_EQ(verdict_of(front.serve(kProxyDoor, {spelled + behind})), row.at(1)) << how;
+    }
+  }
+}
+
+TEST(Entries, NoMutationOfAConnectOpensWhatHasNoLine) {
+  WholeFront front(egress_grant());
+  std::mt19937 random(1);
+  std::set<std::string> seen;
+  for (int i = 0; i < 4000; ++i) {
+    std::string bytes = connect_to_host("forge.test", i % 2 == 0 ? 80 : 443);
+    if (i % 3 == 0) bytes = mutation_of(std::move(bytes), random);
+    bytes += i % 2 == 0 ? get("/a", "forge.test") : hello_to("forge.test");
+    if (i % 3 != 0) bytes = mutation_of(std::move(bytes), random);
+    const Served served = front.serve(kProxyDoor, {bytes});
+    ASSERT_EQ(served.lookups, 0) << escaped(bytes);
+    ASSERT_EQ(served.opened, std::ranges::count(served.events, audit::Kind::Begin, &audit::Event::kind))
+        << escaped(bytes);
+    for (const audit::Event& event : served.events) {
+      seen.emplace(code(event.reason));
+      if (event.kind == audit::Kind::Begin) EXPECT_EQ(event.host, "forge.test") << escaped(bytes);
+    }
+  }
+  EXPECT_THAT(seen, ::testing::IsSupersetOf({"none", "bad_request", "host_not_allowed", "port_not_allowed",
+                                             "not_tls", "client_closed", "host_mismatch"}));
+}
+
+// ---- H5: credentials ----
+
+TEST(Entries, NoCredentialIsForWhatComesInTheClear) {
+  policy::Grant grant = egress_grant();
+  grant.git.push_back({*policy::RepoPattern::parse("gits.test/o/r", policy::HostKind::Generic),
+                       policy::Access::Push,
+                       "key",
+                       {}});
+  WholeFront front(std::move(grant));
+  const std::string url = "/o/r/info/refs?service=git-upload-pack";
+  // A rule opens the one at port 80, for what is not git's.
+  for (const auto& [host, wanted] :
+       {std::pair{"keyed.test", "repo_not_granted"}, {"gits.test", "plain_http"}}) {
+    EXPECT_EQ(verdict_of_host(front, host, url), wanted);
+    EXPECT_EQ(verdict_of_absolute(front, host, url), wanted);
+    EXPECT_EQ(verdict_of_connect(front, host, 80, get(url, host)), wanted);
+    EXPECT_EQ(verdict_of_host(front, std::string(host) + ":443", url), wanted);
+    EXPECT_EQ(verdict_of_absolute(front, std::string(host) + ":443", url), wanted);
   }
 }
 

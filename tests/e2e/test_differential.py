@@ -257,7 +257,7 @@ class Differential(unittest.TestCase):
         got = seen | {"fields": without_hops(seen["fields"])}
         return None if got == wanted else f"was judged as {wanted}, and seen as {got}"
 
-    def test_every_upstream_sees_exactly_the_judged_request_of_git(self):
+    def test_every_upstream_sees_exactly_the_judged_request(self):
         self.compare(Mutator(SEED), "git", REQUESTS)
 
     def test_every_upstream_sees_exactly_the_judged_request_under_tls(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every claim of SECURITY.md and of docs/clients.md names the tests that show it, and every test named there exists.
+"""Every claim of the pages below names the tests that show it, and every test named there exists.
 
 A test is written as ctest and unittest know it: `room.Suite.Name` for a unit test, `e2e.FILE.test_name` for an end-to-end
 test, `lint.name` for a rule of the tree. Each row of a table whose last column is "shown by" needs at least one."""
@@ -9,6 +9,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = ("SECURITY.md", "docs/attacks.md", "docs/clients.md")
 TEST_NAME = re.compile(r"`((?:[a-z]+\.[A-Z]\w+\.[A-Z]\w+)|(?:e2e\.[a-z]\w*\.test_\w+)|(?:lint\.\w+))`")
 UNIT_TEST = re.compile(r"^\s*TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
 
@@ -42,7 +43,7 @@ def problems(page, tests):
 
 def main():
     tests, failed = existing_tests(), False
-    for page in ("SECURITY.md", "docs/clients.md"):
+    for page in PAGES:
         for number, text in problems((ROOT / page).read_text(), tests):
             print(f"{page}:{number}: {text}", file=sys.stderr)
             failed = True
