@@ -26,5 +26,27 @@ TEST(TokenBucket, SavesUpNoMoreThanTheBurst) {
   EXPECT_FALSE(bucket.take(now));
 }
 
+TEST(TokenBucket, OwesWhatWasSpentBeyondIt) {
+  TokenBucket bucket(Rate{.amount = 60, .per = std::chrono::minutes(1), .burst = 10});
+  TokenBucket::Time now{std::chrono::hours(5)};
+  EXPECT_TRUE(bucket.spend(now, 10));
+  EXPECT_FALSE(bucket.has_any(now));
+  EXPECT_FALSE(bucket.spend(now, 2));
+  now += std::chrono::seconds(2);
+  EXPECT_FALSE(bucket.has_any(now));
+  now += std::chrono::seconds(1);
+  EXPECT_TRUE(bucket.has_any(now));
+  EXPECT_TRUE(bucket.take(now));
+  EXPECT_FALSE(bucket.take(now));
+}
+
+TEST(TokenBucket, IsAlwaysFullWithoutARate) {
+  TokenBucket bucket{std::optional<Rate>()};
+  TokenBucket::Time now{std::chrono::hours(5)};
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(bucket.spend(now, UINT64_MAX)) << i;
+  now += milliseconds(1);
+  EXPECT_TRUE(bucket.has_any(now));
+}
+
 }  // namespace
 }  // namespace sallyport

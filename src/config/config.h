@@ -50,6 +50,7 @@ struct OperatorConfig {
   std::map<policy::HostName, policy::UpstreamHost> hosts_below;  // [host."*.NAME"] by NAME
   std::vector<policy::Approval> approvals;
   policy::Timeouts timeouts;
+  policy::Limits limits;
   std::vector<policy::PinnedAddress> resolvers;  // empty: those of resolv.conf
 };
 
@@ -69,6 +70,8 @@ struct PolicyFile {
   std::vector<policy::GitRule> git;
   std::vector<Place> places;             // of git[i], for problems found later
   std::vector<Place> credential_places;  // of git[i].credential
+  // Those that it does not mention are as high as they may be: the operator's hold.
+  policy::Limits limits = policy::Limits::highest();
   // As load_policy() read it: where the file lies, without links, and its bytes. Consent is given to these.
   std::string path;
   std::string text;

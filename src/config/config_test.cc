@@ -84,6 +84,35 @@ TEST(OperatorConfig, ChangesTheTimeoutsThatItNames) {
   EXPECT_EQ(example_operator_config().timeouts, policy::Timeouts{});
 }
 
+TEST(OperatorConfig, ChangesTheLimitsThatItNamesAndAPolicyLowersThem) {
+  const auto config = parse_operator_config(
+      "version = 1\n[limits]\nconnections = 4096\nrequests = \"unlimited\"\ndns = \"5/min\"\n"
+      "upload = \"2GiB/day burst 1MiB\"\ntunnel_idle = \"5s\"\ntunnel_download = \"1KiB\"\n",
+      "config.toml");
+  ASSERT_TRUE(config) << joined(config.error());
+  policy::Limits wanted;
+  wanted.connections = 4096;
+  wanted.requests = std::nullopt;
+  wanted.dns = Rate{.amount = 5, .per = std::chrono::minutes(1), .burst = 10};
+  wanted.upload = Rate{.amount = 2UL << 30U, .per = std::chrono::hours(24), .burst = 1UL << 20U};
+  wanted.tunnel_idle = std::chrono::seconds(5);
+  wanted.tunnel_download = 1024;
+  EXPECT_EQ(config->limits, wanted);
+
+  const auto policy = parse_policy(
+      "version = 1\n[limits]\nconnections = 10\nrequests = \"7/s\"\ndns = \"unlimited\"\n"
+      "upload = \"3GiB/day\"\ntunnel_idle = \"6s\"\n[[git]]\nrepo = \"github.com/acme/widget\"\n"
+      "access = \"fetch\"\n",
+      "sallyport.toml", *config);
+  ASSERT_TRUE(policy) << joined(policy.error());
+  const auto grant = make_grant(*policy, {}, *config);
+  ASSERT_TRUE(grant) << joined(grant.error());
+  wanted.connections = 10;
+  wanted.requests = Rate{.amount = 7, .burst = 14};
+  EXPECT_EQ(grant->limits, wanted);
+  EXPECT_EQ(make_grant({}, {}, *config)->limits, config->limits);
+}
+
 TEST(OperatorConfig, HasALimitOnApprovals) {
   std::string text = "version = 1\n[credential.github]\nsource = { file = \"/run/keys/github\" }\n";
   for (std::size_t i = 0; i < kMaxApprovals; ++i) {

@@ -216,6 +216,16 @@ TEST(PolicyPage, HasATableOfTimeoutsWithTheirDefaults) {
   EXPECT_EQ(config->timeouts, policy::Timeouts{});
 }
 
+TEST(PolicyPage, HasATableOfLimitsWithTheirDefaults) {
+  const auto rows = table(page(), "| limit | default |");
+  EXPECT_EQ(rows.size(), 13U);
+  std::string file = "version = 1\n[limits]\n";
+  for (const auto& row : rows) file += row.at(0) + " = " + row.at(1) + "\n";
+  const auto config = parse_operator_config(file, "config.toml", "/home/me");
+  ASSERT_TRUE(config) << joined(config.error());
+  EXPECT_EQ(config->limits, policy::Limits{});
+}
+
 TEST(PolicyPage, NamesCodesThatExist) {
   const auto rows = table(page(), "| code of the refusal");
   EXPECT_EQ(rows.size(), 10U);

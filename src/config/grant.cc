@@ -56,6 +56,7 @@ std::expected<policy::Grant, Problems> make_grant(const PolicyFile& policy,
                                                   const OperatorConfig& config) {
   Problems problems;
   policy::Grant grant = begin_grant(config);
+  grant.limits = policy::Limits::lower_of(config.limits, policy.limits);
   std::vector<Place> option_places;
   for (const policy::GitRule& rule : options) {
     option_places.push_back({rule.source.file});

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "config/shared_hosts.h"
 #include "config/table_reader.h"
+#include "config/units.h"
 #include "policy/similar.h"
 
 namespace sallyport::config {
@@ -235,21 +236,6 @@ std::vector<policy::PathPattern> read_paths(const Reader& reader) {
     }
   }
   return paths;
-}
-
-// "10MiB"
-std::optional<std::uint64_t> parse_size(std::string_view text) {
-  if (text == "unlimited") return UINT64_MAX;
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  // Even so many GiB fit.
-  const auto number = parse_decimal(text.substr(0, digits), UINT32_MAX);
-  const std::string_view unit = text.substr(digits);
-  if (!number) return std::nullopt;
-  if (unit == "B") return *number;
-  if (unit == "KiB") return *number << 10U;
-  if (unit == "MiB") return *number << 20U;
-  if (unit == "GiB") return *number << 30U;
-  return std::nullopt;
 }
 
 void read_max_body(const Reader& reader, policy::AllowRule& rule) {

@@ -1,23 +1,21 @@
 // The operator's file: where credentials lie, and what upstream hosts are.
 #include <unistd.h>
 
-#include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <cstdint>
 #include <cstdlib>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "base/fd.h"
 #include "base/text.h"
 #include "config/approvals.h"
 #include "config/config.h"
+#include "config/limits.h"
 #include "config/reading.h"
 #include "config/table_reader.h"
 #include "config/text_file.h"
 #include "config/toml_document.h"
+#include "config/units.h"
 #include "os/safe_path.h"
 #include "policy/host_pattern.h"
 
@@ -211,29 +209,13 @@ void read_host(const Reader& reader, const Entry& entry) {
   table.finish();
 }
 
-// "10s": a whole number of milliseconds, seconds or minutes, within what a timeout may be.
-std::optional<std::chrono::milliseconds> parse_timeout(std::string_view text) {
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const std::string_view unit = text.substr(digits);
-  std::chrono::milliseconds one{0};
-  if (unit == "ms") one = std::chrono::milliseconds(1);
-  if (unit == "s") one = std::chrono::seconds(1);
-  if (unit == "min") one = std::chrono::minutes(1);
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + digits, number);
-  if (one.count() == 0 || error != std::errc() || text.starts_with('0')) return std::nullopt;
-  const std::chrono::milliseconds timeout = number * one;
-  if (timeout < policy::kMinTimeout || timeout > policy::kMaxTimeout) return std::nullopt;
-  return timeout;
-}
-
 void read_timeouts(const Reader& reader, const Value& table) {
   TableReader timeouts(table, "[timeouts]", reader.problems);
   policy::Timeouts& result = reader.config.timeouts;
   const auto read = [&](const char* key, std::chrono::milliseconds& into) {
     const Value* value = timeouts.find(key, Kind::String);
     if (value == nullptr) return;
-    if (const auto timeout = parse_timeout(value->text)) {
+    if (const auto timeout = parse_time(value->text, policy::kMaxTimeout)) {
       into = *timeout;
       return;
     }
@@ -303,7 +285,8 @@ std::expected<OperatorConfig, Problems> parse_operator_config(std::string_view t
   }
   if (const Value* timeouts = root.find("timeouts", Kind::Table)) read_timeouts(reader, *timeouts);
   if (const Value* resolvers = root.find("resolvers", Kind::Array)) read_resolvers(reader, *resolvers);
-  for (const std::string_view later : {"limits", "ceiling"}) root.refuse_for_now(later);
+  if (const Value* limits = root.find("limits", Kind::Table)) read_limits(*limits, config.limits, problems);
+  root.refuse_for_now("ceiling");
   for (const std::string_view rule : {"git", "allow", "deny", "api", "tcp"}) {
     root.refuse(rule, "rules do not stand in the operator's file", "move this table to the policy file");
   }

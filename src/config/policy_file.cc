@@ -5,6 +5,7 @@
 
 #include "config/config.h"
 #include "config/http_rules.h"
+#include "config/limits.h"
 #include "config/reading.h"
 #include "config/table_reader.h"
 #include "config/text_file.h"
@@ -73,7 +74,10 @@ std::expected<PolicyFile, Problems> parse_policy(std::string_view text, const st
              [&](const Value& table) { read_deny(table, file, policy, problems); });
   read_rules(root, *document, "tcp", problems,
              [&](const Value& table) { read_tcp(table, file, policy, problems); });
-  for (const std::string_view later : {"api", "limits"}) root.refuse_for_now(later);
+  if (const Value* limits = root.find("limits", Value::Kind::Table)) {
+    read_limits(*limits, policy.limits, problems);
+  }
+  root.refuse_for_now("api");
   root.refuse("credential", "a policy names credentials and never defines them",
               "move this table to the operator's file");
   root.refuse("timeouts", "timeouts stand in the operator's file", "move this table there");

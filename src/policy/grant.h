@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "policy/address.h"
+#include "policy/limits.h"
 #include "policy/repo.h"
 #include "policy/rule_list.h"
 
@@ -48,6 +49,7 @@ struct Grant {
   std::map<HostName, UpstreamHost> hosts;
   std::map<HostName, UpstreamHost> hosts_below;  // of the operator's "*.NAME", by NAME
   Timeouts timeouts;
+  Limits limits;
   std::vector<PinnedAddress> resolvers;  // name servers, at most kMaxResolvers; empty: those of resolv.conf
 
   bool empty() const { return git.empty() && allow.empty() && tcp.empty(); }

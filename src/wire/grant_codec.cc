@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "wire/codec.h"
@@ -10,7 +11,7 @@
 namespace sallyport::wire {
 namespace {
 
-constexpr std::uint8_t kGrantVersion = 2;
+constexpr std::uint8_t kGrantVersion = 3;
 constexpr std::size_t kMaxPatternBytes = 8192;  // a host and 20 segments of 255 bytes
 constexpr std::size_t kMaxHostPatternBytes = policy::HostName::kMaxBytes + 2;  // "*." before it
 constexpr std::size_t kMaxCredentialBytes = 256;     // a name in the operator's file
@@ -69,6 +70,65 @@ policy::Timeouts get_timeouts(Reader& in) {
     if (*timeout < policy::kMinTimeout || *timeout > policy::kMaxTimeout) in.refuse();
   }
   return timeouts;
+}
+
+void put(Writer& out, const std::optional<Rate>& rate) {
+  out.u8(rate ? 1 : 0);
+  if (!rate) return;
+  out.u64(rate->amount);
+  out.u32(static_cast<std::uint32_t>(rate->per.count()));
+  out.u64(rate->burst);
+}
+
+std::optional<Rate> get_rate(Reader& in) {
+  if (!in.flag()) return std::nullopt;
+  Rate rate;
+  rate.amount = in.u64();
+  rate.per = std::chrono::seconds(in.u32());
+  rate.burst = in.u64();
+  const auto is_amount = [](std::uint64_t number) { return number > 0 && number <= policy::kMaxRateAmount; };
+  if (!is_amount(rate.amount) || !is_amount(rate.burst) || rate.per.count() == 0 ||
+      rate.per > policy::kMaxRatePeriod) {
+    in.refuse();
+  }
+  return rate;
+}
+
+void put(Writer& out, const policy::Limits& limits) {
+  for (const std::uint32_t number :
+       {limits.connections, limits.requests_per_host, limits.tunnels_per_host, limits.pending_connects}) {
+    out.u32(number);
+  }
+  for (const auto& rate :
+       {limits.new_connections, limits.requests, limits.dns, limits.upload, limits.download}) {
+    put(out, rate);
+  }
+  for (const auto time : {limits.tunnel_idle, limits.tunnel_life}) {
+    out.u32(static_cast<std::uint32_t>(time.count()));
+  }
+  out.u64(limits.tunnel_upload);
+  out.u64(limits.tunnel_download);
+}
+
+policy::Limits get_limits(Reader& in) {
+  policy::Limits limits;
+  for (auto* number :
+       {&limits.connections, &limits.requests_per_host, &limits.tunnels_per_host, &limits.pending_connects}) {
+    *number = in.u32();
+    if (*number == 0 || *number > policy::kMaxAtOnce) in.refuse();
+  }
+  for (auto* rate :
+       {&limits.new_connections, &limits.requests, &limits.dns, &limits.upload, &limits.download}) {
+    *rate = get_rate(in);
+  }
+  for (const auto& [time, max] : {std::pair{&limits.tunnel_idle, policy::kMaxTunnelIdle},
+                                  std::pair{&limits.tunnel_life, policy::kMaxTunnelLife}}) {
+    *time = std::chrono::milliseconds(in.u32());
+    if (*time < policy::kMinTimeout || *time > max) in.refuse();
+  }
+  limits.tunnel_upload = in.u64();
+  limits.tunnel_download = in.u64();
+  return limits;
 }
 
 void put(Writer& out, const policy::RuleSource& source) {
@@ -248,6 +308,7 @@ std::string encode_grant(const policy::Grant& grant) {
   put_list(out, grant.tcp);
   put_hosts(out, grant.hosts_below);
   put(out, grant.timeouts);
+  put(out, grant.limits);
   out.u32(static_cast<std::uint32_t>(grant.resolvers.size()));
   for (const policy::PinnedAddress& resolver : grant.resolvers) put(out, resolver);
   return out.take();
@@ -266,6 +327,7 @@ Result<policy::Grant> decode_grant(std::string_view bytes) {
   if (auto got = get_list(in, grant.tcp, get_tcp, policy::kMaxRuleHosts); !got) return fail(std::move(got));
   if (auto hosts = get_hosts(in, grant.hosts_below); !hosts) return fail(std::move(hosts));
   grant.timeouts = get_timeouts(in);
+  grant.limits = get_limits(in);
   for (std::uint32_t left = in.count(policy::kMaxResolvers); left > 0; --left) {
     grant.resolvers.push_back(get_address(in));
   }

@@ -40,6 +40,11 @@ policy::Grant sample() {
        {"--git", 0}});
   using std::chrono::milliseconds;
   grant.timeouts = {milliseconds(1), milliseconds(2), milliseconds(3), milliseconds(4), policy::kMaxTimeout};
+  grant.limits = policy::Limits::highest();
+  grant.limits.connections = 1;
+  grant.limits.requests = Rate{.amount = 2, .per = std::chrono::hours(24), .burst = policy::kMaxRateAmount};
+  grant.limits.upload = Rate{.amount = policy::kMaxRateAmount, .per = std::chrono::seconds(1), .burst = 3};
+  grant.limits.tunnel_upload = 4;
   return grant;
 }
 
@@ -69,6 +74,7 @@ void expect_same(const policy::Grant& a, const policy::Grant& b) {
     EXPECT_EQ(a.git[i].source.str(), b.git[i].source.str());
   }
   EXPECT_EQ(a.timeouts, b.timeouts);
+  EXPECT_EQ(a.limits, b.limits);
 }
 
 TEST(GrantCodec, ReadsBackWhatWasWritten) {
@@ -158,8 +164,12 @@ struct Forged {
   std::string pattern = "github.com/acme/widget";
   std::uint8_t kind = 1;
   std::uint8_t access = 1;
-  std::uint8_t version = 2;
+  std::uint8_t version = 3;
   std::uint32_t idle_ms = 1;
+  std::uint32_t connections = 1;
+  std::uint64_t requests = 1;
+  std::uint32_t per = 1;
+  std::uint32_t tunnel_idle_ms = 1;
 
   std::string bytes() const {
     Writer out;
@@ -167,6 +177,9 @@ struct Forged {
     out.u32(1).string(pattern).u8(access).string("c").string("f").u32(1);
     out.u32(0).u32(0).u32(0).u32(0);
     out.u32(1).u32(1).u32(1).u32(1).u32(idle_ms);
+    out.u32(connections).u32(1).u32(1).u32(1);
+    out.u8(0).u8(1).u64(requests).u32(per).u64(1).u8(0).u8(0).u8(0);
+    out.u32(tunnel_idle_ms).u32(1).u64(0).u64(0);
     out.u32(0);
     return out.take();
   }
@@ -184,16 +197,24 @@ TEST(GrantCodec, ParsesEveryNameAgain) {
       {"a rule that is not canonical", {.pattern = "GITHUB.com/acme/widget"}},
       {"an unknown kind", {.kind = 5}},
       {"an unknown access", {.access = 2}},
-      {"an unknown version", {.version = 1}},
+      {"an unknown version", {.version = 2}},
       {"no time at all", {.idle_ms = 0}},
       {"more than a day", {.idle_ms = 86'400'001}},
+      {"no connection at all", {.connections = 0}},
+      {"too many connections", {.connections = policy::kMaxAtOnce + 1}},
+      {"no request at all", {.requests = 0}},
+      {"more requests than are counted", {.requests = policy::kMaxRateAmount + 1}},
+      {"a rate without a period", {.per = 0}},
+      {"a rate of more than a day", {.per = 86'401}},
+      {"no time for a tunnel", {.tunnel_idle_ms = 0}},
+      {"too much time for a tunnel", {.tunnel_idle_ms = 86'400'001}},
   };
   for (const auto& [sentence, forged] : cases) EXPECT_FALSE(decode_grant(forged.bytes())) << sentence;
 }
 
 TEST(GrantCodec, RefusesAHostTwice) {
   Writer out;
-  out.u8(2).u32(2);
+  out.u8(3).u32(2);
   for (int i = 0; i < 2; ++i) out.string("github.com").u8(1).u8(0).u8(0).string("");
   for (int lists = 0; lists < 4; ++lists) out.u32(0);
   for (int i = 0; i < 5; ++i) out.u32(1);
