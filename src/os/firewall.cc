@@ -46,7 +46,7 @@ table inet sallyport {{
   }}
   chain limited {{
     tcp flags & (fin | syn | rst | ack) != syn accept
-    limit rate over {rate}/second burst {burst} packets drop
+    {limit}
   }}
   chain nat_out {{
     type nat hook output priority -100; policy accept;
@@ -86,10 +86,14 @@ Status set_conntrack(std::string_view name, int value) {
 
 }  // namespace
 
-std::string ruleset(DoorPorts doors) {
+std::string ruleset(DoorPorts doors, const std::optional<Rate>& new_connections) {
+  std::string limit = "# as many as come";
+  if (new_connections) {
+    limit = fmt::format("limit rate over {}/second burst {} packets drop", new_connections->amount,
+                        new_connections->burst);
+  }
   return fmt::format(fmt::runtime(kRules), fmt::arg("tcp", doors.tcp), fmt::arg("udp", doors.udp),
-                     fmt::arg("rate", kMaxNewConnectionsPerSecond),
-                     fmt::arg("burst", kMaxNewConnectionsBurst), fmt::arg("group", kNflogGroup));
+                     fmt::arg("limit", limit), fmt::arg("group", kNflogGroup));
 }
 
 Status load_ruleset(const std::string& rules) {

@@ -90,8 +90,12 @@ Result<Namespace> NamespaceBuilder::namespaces() {
   return result;
 }
 
-Result<Doors> NamespaceBuilder::open_doors(DoorWish wish) {
-  const std::string_view request = wish == DoorWish::Redirect ? "open redirect" : "open direct";
+Result<Doors> NamespaceBuilder::open_doors(DoorWish wish, const std::optional<Rate>& new_connections) {
+  std::string request = "open direct";
+  if (wish == DoorWish::Redirect) {
+    const Rate rate = new_connections.value_or(Rate{});  // zeros: unlimited
+    request = "open redirect " + std::to_string(rate.amount) + ' ' + std::to_string(rate.burst);
+  }
   if (!send_packet(control_.get(), request)) return helper_died();
   auto answer = receive_answer(control_.get());
   if (!answer) return fail(std::move(answer));

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "os/endpoint.h"
+#include "os/firewall.h"
 #include "os/listener.h"
 #include "os/process.h"
 #include "os/spawn.h"
@@ -69,7 +70,9 @@ class NamespaceBuilder {
   // Phase A. The error names the switch of the host that forbids it, and the remedy. Once.
   Result<Namespace> namespaces();
   // Phase B; the helper has ended when this returns. Once, after namespaces().
-  Result<Doors> open_doors(DoorWish wish = DoorWish::Redirect);
+  // `new_connections`: of the sandbox, in a second; nullopt: unlimited. Only rules hold it to that.
+  Result<Doors> open_doors(DoorWish wish = DoorWish::Redirect,
+                           const std::optional<Rate>& new_connections = kNewConnections);
 
  private:
   NamespaceBuilder(Child helper, Fd control) : helper_(std::move(helper)), control_(std::move(control)) {}

@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/rate.h"
+#include "base/text.h"
 #include "os/endpoint.h"
 #include "os/firewall.h"
 #include "os/netlink.h"
@@ -75,7 +79,7 @@ Result<std::vector<Listener>> open_door_on(std::uint16_t port) {
   return listeners;
 }
 
-Result<OpenDoors> open_redirect() {
+Result<OpenDoors> open_redirect(const std::optional<Rate>& new_connections) {
   Result<std::vector<Listener>> listeners = fail(Reason::Internal, "");
   std::uint16_t port = kFirstDoorPort;
   for (; port <= kLastDoorPort; ++port) {
@@ -83,7 +87,7 @@ Result<OpenDoors> open_redirect() {
     if (listeners) break;
   }
   if (!listeners) return fail(Reason::Internal, "no port for the door: " + listeners.error().detail);
-  if (auto loaded = load_ruleset(ruleset({.tcp = port, .udp = port})); !loaded) {
+  if (auto loaded = load_ruleset(ruleset({.tcp = port, .udp = port}, new_connections)); !loaded) {
     return fail(std::move(loaded));
   }
   return OpenDoors{"doors redirect", std::move(*listeners)};
@@ -143,13 +147,19 @@ Status add_routes(int route) {
   return route_everything_to_loopback(route, AF_INET6);
 }
 
-Result<OpenDoors> open_doors(const Inside& inside, DoorWish wish) {
+// What the caller asks for.
+struct Request {
+  DoorWish wish = DoorWish::Redirect;
+  std::optional<Rate> new_connections;
+};
+
+Result<OpenDoors> open_doors(const Inside& inside, const Request& request) {
   if (auto done = raise_loopback(inside.route.get()); !done) return fail(std::move(done));
   if (auto done = add_loopback_address(inside.route.get(), *endpoint_from(kSandboxAddress, 0)); !done) {
     return fail(std::move(done));
   }
   Result<OpenDoors> doors = fail(Reason::Internal, "not wanted");
-  if (wish == DoorWish::Redirect) doors = open_redirect();
+  if (request.wish == DoorWish::Redirect) doors = open_redirect(request.new_connections);
   if (doors) {
     // The rules are in force: without this they would be open to a flood, and there is no way back.
     if (auto done = limit_connection_records(); !done) return fail(std::move(done));
@@ -173,23 +183,35 @@ Status send_doors(int control, const OpenDoors& doors) {
   return send_packet(control, text, fds);
 }
 
+Result<Request> parse_request(std::string_view text) {
+  constexpr std::string_view kRedirect = "open redirect ";
+  if (text == "open direct") return Request{DoorWish::Direct, std::nullopt};
+  if (!text.starts_with(kRedirect)) return fail(Reason::Internal, "an unknown request");
+  const auto numbers = split(text.substr(kRedirect.size()), ' ');
+  const auto amount = parse_decimal(numbers[0], UINT32_MAX);
+  const auto burst = numbers.size() == 2 ? parse_decimal(numbers[1], UINT32_MAX) : std::nullopt;
+  if (!amount || !burst) return fail(Reason::Internal, "an unknown rate");
+  if (*amount == 0) return Request{DoorWish::Redirect, std::nullopt};
+  return Request{DoorWish::Redirect, Rate{.amount = *amount, .burst = *burst}};
+}
+
 // The caller's one request; nullopt when it went away or said something else.
-Result<std::optional<DoorWish>> receive_wish(int control) {
-  auto request = recv_packet(control);
+Result<std::optional<Request>> receive_request(int control) {
+  auto packet = recv_packet(control);
+  if (!packet) return fail(std::move(packet));
+  if (!*packet || (*packet)->end) return std::optional<Request>();
+  auto request = parse_request((*packet)->bytes);
   if (!request) return fail(std::move(request));
-  if (!*request || (*request)->end) return std::optional<DoorWish>();
-  if ((*request)->bytes == "open redirect") return std::optional(DoorWish::Redirect);
-  if ((*request)->bytes == "open direct") return std::optional(DoorWish::Direct);
-  return fail(Reason::Internal, "an unknown request");
+  return std::optional(*request);
 }
 
 Status serve(int control) {
   auto inside = make_namespaces(control);
   if (!inside) return fail(std::move(inside));
-  auto wish = receive_wish(control);
-  if (!wish) return fail(std::move(wish));
-  if (!*wish) return {};
-  auto doors = open_doors(*inside, **wish);
+  auto request = receive_request(control);
+  if (!request) return fail(std::move(request));
+  if (!*request) return {};
+  auto doors = open_doors(*inside, **request);
   if (!doors) return fail(std::move(doors));
   return send_doors(control, *doors);
 }

@@ -2,7 +2,8 @@
 //
 // Over one SOCK_SEQPACKET socket, each packet lines of text:
 //   helper:  "namespaces" [" nflog"]    with user, net, link_query, link_watch and, if said, nflog
-//   descriptors caller:  "open redirect" or "open direct" helper:  "doors redirect" or "doors direct REASON",
+//   descriptors caller:  "open redirect RATE BURST" (of new connections in a second; 0 0: unlimited) or
+//   "open direct" helper:  "doors redirect" or "doors direct REASON",
 //   then a line "tcp|udp 4|6 PORT" for each descriptor
 // or, instead of either answer:  "failed TEXT". Then the helper exits.
 #pragma once

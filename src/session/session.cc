@@ -197,7 +197,8 @@ Status Session::begin_phase1() {
 
 // Phase 1 has passed: there was no way out before the doors. Now there is one.
 Status Session::open_doors() {
-  auto doors = builder_->open_doors();
+  static_assert(os::kNewConnections == *policy::Limits{}.new_connections);
+  auto doors = builder_->open_doors(os::DoorWish::Redirect, plan_->grant.limits.new_connections);
   builder_.reset();
   if (!doors) return fail(std::move(doors));
   if (doors->mode == os::DoorMode::Direct) {
