@@ -134,24 +134,40 @@ net::Task<> Server::serve_udp(Fd socket) {
   }
 }
 
-net::Task<> Server::serve_tcp(std::unique_ptr<net::Stream> stream) {
+net::Task<> Server::serve_tcp(Fd socket) {
+  const auto slot = tcp_connections_.take();
+  if (slot) {
+    auto stream = net::make_socket_stream(worker_, std::move(socket), net::Peer::Client);
+    co_await answer_stream(*stream);
+    co_return;
+  }
+  audit::Event event;
+  event.kind = audit::Kind::Refused;
+  event.request = random_hex(kRequestIdBytes);
+  event.entry = audit::Entry::Dns;
+  event.reason = Reason::TooMany;
+  event.detail = std::to_string(tcp_connections_.taken()) + " connections for DNS are open";
+  recorder_.note(std::move(event));
+}
+
+net::Task<> Server::answer_stream(net::Stream& stream) {
   for (std::size_t served = 0; served < kMaxTcpQueries; ++served) {
-    stream->limit_idle(kTcpIdle);
-    if (!co_await stream->wait_readable()) co_return;
-    stream->limit_total(kTcpIdle);  // a message that comes byte by byte gains no time
+    stream.limit_idle(kTcpIdle);
+    if (!co_await stream.wait_readable()) co_return;
+    stream.limit_total(kTcpIdle);  // a message that comes byte by byte gains no time
     std::array<char, kLengthBytes> length{};
-    if (!co_await read_exactly(*stream, length)) co_return;
+    if (!co_await read_exactly(stream, length)) co_return;
     const std::size_t bytes = static_cast<std::size_t>(static_cast<unsigned char>(length[0])) << 8U |
                               static_cast<unsigned char>(length[1]);
     std::string message(std::min(bytes, kMaxQueryBytes + 1), '\0');
-    if (!co_await read_exactly(*stream, message)) co_return;
+    if (!co_await read_exactly(stream, message)) co_return;
     std::string reply = answer_one(message);
     if (reply.empty()) co_return;
-    if (!co_await stream->write_all(framed(reply))) co_return;
+    if (!co_await stream.write_all(framed(reply))) co_return;
     // Of a message past the limit only the beginning was read: what follows is not the next one's length.
     if (bytes > kMaxQueryBytes) break;
   }
-  static_cast<void>(co_await stream->shutdown_write());
+  static_cast<void>(co_await stream.shutdown_write());
 }
 
 }  // namespace sallyport::dns

@@ -7,6 +7,7 @@
 #include "audit/recorder.h"
 #include "base/fd.h"
 #include "base/rate.h"
+#include "base/slots.h"
 #include "dns/answer.h"
 #include "net/stream.h"
 #include "net/task.h"
@@ -14,12 +15,8 @@
 
 namespace sallyport::dns {
 
-// Over both transports together. What comes faster is dropped, not queued: clients ask again, and a flood
-// costs neither memory nor audit lines.
-inline constexpr double kMaxQueriesPerSecond = 50;
-inline constexpr double kMaxQueriesBurst = 100;
-
-inline constexpr std::size_t kMaxTcpQueries = 100;  // of one connection
+inline constexpr std::size_t kMaxTcpConnections = 16;  // at once; more are closed
+inline constexpr std::size_t kMaxTcpQueries = 100;     // of one connection
 inline constexpr std::chrono::seconds kTcpIdle{10};
 
 class Server {
@@ -35,9 +32,10 @@ class Server {
   // would choose another, and the client would not take it.
   net::Task<> serve_udp(Fd socket);
   // One connection, with each message behind its length (RFC 7766), until its end.
-  net::Task<> serve_tcp(std::unique_ptr<net::Stream> stream);
+  net::Task<> serve_tcp(Fd socket);
 
  private:
+  net::Task<> answer_stream(net::Stream& stream);
   void answer_waiting(int socket);
   std::string answer_one(std::string_view query);
 
@@ -45,7 +43,10 @@ class Server {
   const policy::Grant& grant_;
   SyntheticAddresses& addresses_;
   audit::Recorder& recorder_;
-  TokenBucket rate_{kMaxQueriesPerSecond, kMaxQueriesBurst};
+  // Over both transports together. What comes faster is dropped, not queued: clients ask again, and a flood
+  // costs neither memory nor audit lines.
+  TokenBucket rate_{grant_.limits.dns};
+  Slots tcp_connections_{kMaxTcpConnections};
 };
 
 }  // namespace sallyport::dns

@@ -75,6 +75,13 @@ class UdpServer : public ::testing::Test {
     return got < 0 ? "" : std::string(buffer, static_cast<std::size_t>(got));
   }
 
+  // The server's end of a connection, and the client's.
+  static std::pair<Fd, Fd> stream_pair() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    return {Fd(ends[0]), Fd(ends[1])};
+  }
+
   policy::Grant grant_{.git = {}, .hosts = {{*policy::HostName::parse("api.ok.test"), {}}}};
   SyntheticAddresses addresses_{grant_};
   audit::FakeRecorder recorder_;
@@ -115,6 +122,53 @@ TEST_F(UdpServer, AnswersAnOversizedQueryWithAnError) {
     EXPECT_EQ(answer.size(), kHeaderBytes);
     EXPECT_EQ(read_answer(answer).rcode(), 1);
   });
+}
+
+TEST_F(UdpServer, DropsWhatComesFasterThanTheLimit) {
+  grant_.limits.dns = Rate{.amount = 1, .per = std::chrono::hours(24), .burst = 2};
+  Server slow(worker_, grant_, addresses_, recorder_);
+  auto [socket, asking] = stream_pair();
+  worker_.spawn("dns", slow.serve_tcp(std::move(socket)));
+  with_client([&client = asking] {
+    const std::string query = make_query("evil.test", kTypeA);
+    const std::string framed{'\0', static_cast<char>(query.size())};
+    for (int i = 0; i < 3; ++i) send(client, framed + query);
+    while (!receive(client).empty()) {
+    }
+  });
+  EXPECT_EQ(recorder_.events.size(), 2U) << "each of those that were answered";
+}
+
+class TcpConnections : public UdpServer {
+ protected:
+  Fd connect() {
+    auto [server_end, client_end] = stream_pair();
+    worker_.spawn("dns", server_.serve_tcp(std::move(server_end)));
+    return std::move(client_end);
+  }
+};
+
+TEST_F(TcpConnections, AreNoMoreAtOnceThanTheLimit) {
+  std::vector<Fd> open;
+  for (std::size_t i = 0; i < kMaxTcpConnections; ++i) open.push_back(connect());
+  const Fd one_more = connect();
+  with_client([&] { EXPECT_EQ(receive(one_more), ""); });
+  ASSERT_EQ(recorder_.events.size(), 1U);
+  EXPECT_EQ(recorder_.events[0].entry, audit::Entry::Dns);
+  EXPECT_EQ(recorder_.events[0].reason, Reason::TooMany);
+  open.pop_back();
+  with_client([&] {
+    // Its end is seen before the next one begins.
+    ::shutdown(open.front().get(), SHUT_WR);
+    EXPECT_EQ(receive(open.front()), "");
+  });
+  const Fd next = connect();
+  with_client([&] {
+    const std::string query = make_query("api.ok.test", kTypeA);
+    send(next, std::string{'\0', static_cast<char>(query.size())} + query);
+    EXPECT_NE(receive(next), "");
+  });
+  EXPECT_NE(recorder_.events.back().reason, Reason::TooMany);
 }
 
 }  // namespace

@@ -34,11 +34,14 @@ net::Task<Result<bool>> read_more(net::Readiness& socket, HelloReader& reader) {
 }
 
 void send_alert_to(int socket, Reason reason) {
-  constexpr char kProtocolVersion = 70;
-  constexpr char kUnrecognizedName = 112;
   // RFC 8446, 6: a record of an alert, fatal.
-  const std::array<char, 7> alert{
-      21, 3, 3, 0, 2, 2, reason == Reason::NotTls ? kProtocolVersion : kUnrecognizedName};
+  constexpr char kProtocolVersion = 70;
+  constexpr char kInternalError = 80;
+  constexpr char kUnrecognizedName = 112;
+  char description = kUnrecognizedName;
+  if (reason == Reason::NotTls) description = kProtocolVersion;
+  if (reason == Reason::TooMany) description = kInternalError;
+  const std::array<char, 7> alert{21, 3, 3, 0, 2, 2, description};
   static_cast<void>(::send(socket, alert.data(), alert.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 

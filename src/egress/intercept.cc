@@ -80,7 +80,9 @@ struct Interceptor::Callbacks {
     handshake.bytes_since_hello = 0;
     const Status status = judge_hello(ssl, *static_cast<Interceptor*>(argument), handshake);
     if (status) return SSL_CLIENT_HELLO_SUCCESS;
-    *alert = status.error().reason == Reason::Internal ? SSL_AD_INTERNAL_ERROR : SSL_AD_UNRECOGNIZED_NAME;
+    const Reason reason = status.error().reason;
+    const bool ours = reason == Reason::Internal || reason == Reason::TooMany;
+    *alert = ours ? SSL_AD_INTERNAL_ERROR : SSL_AD_UNRECOGNIZED_NAME;
     handshake.refuse(status.error());
     return SSL_CLIENT_HELLO_ERROR;
   }

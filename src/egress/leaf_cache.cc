@@ -17,6 +17,7 @@ Result<const net::KeyPair*> LeafCache::leaf_for(const policy::HostName& host,
     by_use_.erase(entry);
     by_host_.erase(found);
   }
+  if (!making_.take(now)) return fail(Reason::TooMany, "certificates for new names come too fast");
   auto leaf = net::make_leaf(ca_, host);
   if (!leaf) return fail(std::move(leaf));
   if (by_use_.size() == kMaxLeaves) {

@@ -6,14 +6,18 @@
 #include <list>
 #include <map>
 
+#include "base/rate.h"
 #include "base/result.h"
 #include "net/certificate.h"
 #include "policy/host.h"
 
 namespace sallyport::egress {
 
-// Only names that the policy lists ever get here, so a session needs few. The least recently used goes first.
-inline constexpr std::size_t kMaxLeaves = 64;
+// Only names that the policy allows ever get here, so a session needs few; but a wildcard allows any number
+// of them. The least recently used goes first.
+inline constexpr std::size_t kMaxLeaves = 512;
+// Made, after as many as are kept.
+inline constexpr double kMaxLeavesPerSecond = 50;
 // A leaf lives 24 hours from its making; well before its end the next client gets a new one.
 inline constexpr std::chrono::hours kLeafRefresh{12};
 
@@ -21,7 +25,7 @@ class LeafCache {
  public:
   explicit LeafCache(net::KeyPair ca);
 
-  // Valid until the next call.
+  // Valid until the next call. TooMany when they would be made too fast.
   Result<const net::KeyPair*> leaf_for(const policy::HostName& host,
                                        std::chrono::steady_clock::time_point now);
   std::size_t size() const { return by_use_.size(); }
@@ -35,6 +39,7 @@ class LeafCache {
   };
 
   net::KeyPair ca_;
+  TokenBucket making_{kMaxLeavesPerSecond, kMaxLeaves};
   std::list<Entry> by_use_;  // the latest first
   std::map<policy::HostName, std::list<Entry>::iterator> by_host_;
 };

@@ -49,10 +49,22 @@ TEST_F(Leaves, AreBoundedAndTheLeastUsedGoesFirst) {
     ASSERT_NE(certificate("h" + std::to_string(i) + ".test", now_), nullptr);
   }
   EXPECT_EQ(*net::certificate_pem(*certificate("h0.test", now_)), first);  // used: h1 is the oldest now
+  now_ += std::chrono::seconds(1);
   ASSERT_NE(certificate("one-more.test", now_), nullptr);
   EXPECT_EQ(cache_.size(), kMaxLeaves);
   EXPECT_EQ(*net::certificate_pem(*certificate("h0.test", now_)), first);
   EXPECT_NE(*net::certificate_pem(*certificate("h1.test", now_)), second);
+}
+
+TEST_F(Leaves, ComeNoFasterThanTheirRate) {
+  for (std::size_t i = 0; i < kMaxLeaves; ++i) {
+    ASSERT_NE(certificate("h" + std::to_string(i) + ".test", now_), nullptr);
+  }
+  const auto refused = cache_.leaf_for(host("one-more.test"), now_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, Reason::TooMany);
+  EXPECT_NE(certificate("h0.test", now_), nullptr);
+  EXPECT_NE(certificate("one-more.test", now_ + std::chrono::seconds(1)), nullptr);
 }
 
 }  // namespace

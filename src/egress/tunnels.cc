@@ -1,7 +1,7 @@
 #include "egress/tunnels.h"
 
 #include <chrono>
-#include <memory>
+#include <string>
 #include <utility>
 
 #include "os/reset.h"
@@ -32,6 +32,8 @@ Told told(net::TunnelEnding ending) {
     case CapUp:
     case CapDown:
       return {Reason::TooLarge, "more bytes than the connection may carry"};
+    case Spent:
+      return {Reason::TooMany, "the session's budget for bytes is spent"};
     case Closed:
       return {Reason::SessionEnded, "closed by the gateway"};
     case NoPipe:
@@ -57,22 +59,50 @@ audit::Event event_of(TunnelRequest request) {
 net::Task<> Tunnels::carry(TunnelRequest request, Fd client, std::string early) {
   const policy::HostName host = request.host;
   audit::Event event = event_of(std::move(request));
-  std::size_t& open_to_host = open_[host];
-  if (open_to_host >= kMaxTunnelsPerHost) {
-    event.kind = audit::Kind::Refused;
-    event.reason = Reason::TooMany;
-    event.detail = std::to_string(open_to_host) + " tunnels to this host are open";
-    os::reset_on_close(client);
-    // Refused it is whether or not the line could be written.
-    static_cast<void>(co_await recorder_.record(std::move(event)));
-    co_return;
+  const auto tunnel = usage_.tunnels_to.take(host);
+  auto making = usage_.connects.take();
+  const auto now = net::Clock::now();
+  if (!tunnel) {
+    co_await refuse(std::move(event), std::move(client), Reason::TooMany,
+                    std::to_string(usage_.tunnels_to.taken(host)) + " tunnels to this host are open");
+  } else if (!making) {
+    co_await refuse(std::move(event), std::move(client), Reason::Overloaded,
+                    std::to_string(usage_.connects.taken()) + " upstream connections are being made");
+  } else if (!usage_.upload.has_any(now) || !usage_.download.has_any(now)) {
+    co_await refuse(std::move(event), std::move(client), Reason::TooMany,
+                    std::string(told(net::TunnelEnding::Spent).detail));
+  } else {
+    co_await carry_recorded(std::move(event), host, std::move(client), std::move(early), *std::move(making));
   }
-  ++open_to_host;
-  co_await carry_recorded(std::move(event), host, std::move(client), std::move(early));
-  if (--open_[host] == 0) open_.erase(host);
 }
 
-net::Task<> Tunnels::carry_recorded(audit::Event event, policy::HostName host, Fd client, std::string early) {
+net::Task<> Tunnels::refuse(audit::Event event, Fd client, Reason reason, std::string detail) {
+  os::reset_on_close(client);
+  event.kind = audit::Kind::Refused;
+  event.reason = reason;
+  event.detail = std::move(detail);
+  // Refused it is whether or not the line could be written.
+  static_cast<void>(co_await recorder_.record(std::move(event)));
+}
+
+// `making` is free again when this returns.
+net::Task<Result<net::Dialled>> Tunnels::dial(policy::HostName host, std::uint16_t port,
+                                              Slots::Slot /*making*/) {
+  co_return co_await net::dial(worker_, resolver_, host, port, grant_.upstream(host),
+                               grant_.timeouts.connect);
+}
+
+net::TunnelLimits Tunnels::limits() const {
+  return {.idle = grant_.limits.tunnel_idle,
+          .life = grant_.limits.tunnel_life,
+          .max_bytes_up = grant_.limits.tunnel_upload,
+          .max_bytes_down = grant_.limits.tunnel_download,
+          .budget_up = &usage_.upload,
+          .budget_down = &usage_.download};
+}
+
+net::Task<> Tunnels::carry_recorded(audit::Event event, policy::HostName host, Fd client, std::string early,
+                                    Slots::Slot making) {
   const auto started = net::Clock::now();
   event.kind = audit::Kind::Begin;
   if (!co_await recorder_.record(event)) {
@@ -80,14 +110,13 @@ net::Task<> Tunnels::carry_recorded(audit::Event event, policy::HostName host, F
     co_return;
   }
   event.kind = audit::Kind::End;
-  auto dialled = co_await net::dial(worker_, resolver_, host, event.port, grant_.upstream(host),
-                                    grant_.timeouts.connect);
+  auto dialled = co_await dial(host, event.port, std::move(making));
   if (!dialled) {
     os::reset_on_close(client);
     event.reason = dialled.error().reason;
     event.detail = std::move(dialled).error().detail;
   } else {
-    net::Tunnel tunnel(worker_, pipes_, std::move(client), std::move(dialled->socket), {});
+    net::Tunnel tunnel(worker_, pipes_, std::move(client), std::move(dialled->socket), limits());
     const net::TunnelEnd end = co_await tunnel.run({.to_upstream = std::move(early), .to_client = ""});
     event.reason = told(end.why).reason;
     event.detail = told(end.why).detail;

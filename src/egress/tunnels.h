@@ -2,14 +2,13 @@
 // the audit log, one before anything is dialled and one at its end.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 
 #include "audit/event.h"
 #include "audit/recorder.h"
 #include "base/fd.h"
+#include "forward/usage.h"
 #include "net/dial.h"
 #include "net/task.h"
 #include "net/tunnel.h"
@@ -17,9 +16,6 @@
 #include "policy/grant.h"
 
 namespace sallyport::egress {
-
-// Of one session to one host at once; more are refused.
-inline constexpr std::size_t kMaxTunnelsPerHost = 64;
 
 // A connection that was judged.
 struct TunnelRequest {
@@ -34,8 +30,9 @@ struct TunnelRequest {
 class Tunnels {
  public:
   // All are borrowed and outlive this.
-  Tunnels(net::Worker& worker, net::Resolver& resolver, const policy::Grant& grant, audit::Recorder& recorder)
-      : worker_(worker), resolver_(resolver), grant_(grant), recorder_(recorder) {}
+  Tunnels(net::Worker& worker, net::Resolver& resolver, const policy::Grant& grant, audit::Recorder& recorder,
+          forward::Usage& usage)
+      : worker_(worker), resolver_(resolver), grant_(grant), recorder_(recorder), usage_(usage) {}
   Tunnels(const Tunnels&) = delete;
   Tunnels& operator=(const Tunnels&) = delete;
 
@@ -43,14 +40,18 @@ class Tunnels {
   net::Task<> carry(TunnelRequest request, Fd client, std::string early);
 
  private:
-  net::Task<> carry_recorded(audit::Event event, policy::HostName host, Fd client, std::string early);
+  net::Task<> refuse(audit::Event event, Fd client, Reason reason, std::string detail);
+  net::Task<Result<net::Dialled>> dial(policy::HostName host, std::uint16_t port, Slots::Slot making);
+  net::Task<> carry_recorded(audit::Event event, policy::HostName host, Fd client, std::string early,
+                             Slots::Slot making);
+  net::TunnelLimits limits() const;
 
   net::Worker& worker_;
   net::Resolver& resolver_;
   const policy::Grant& grant_;
   audit::Recorder& recorder_;
+  forward::Usage& usage_;
   net::PipePool pipes_;
-  std::map<policy::HostName, std::size_t> open_;
 };
 
 }  // namespace sallyport::egress

@@ -38,11 +38,13 @@ bool is_passing(int error) {
 
 }  // namespace
 
-Doors::Doors(net::Worker& worker, Front& front, dns::Server& dns, audit::Recorder& recorder)
+Doors::Doors(net::Worker& worker, Front& front, dns::Server& dns, audit::Recorder& recorder,
+             std::size_t max_connections)
     : worker_(worker),
       front_(front),
       dns_(dns),
       recorder_(recorder),
+      max_connections_(max_connections),
       room_(worker.io(), asio::steady_timer::time_point::max()) {}
 
 Status Doors::open(const wire::GateDoors& message, std::vector<Fd> fds) {
@@ -88,7 +90,7 @@ Status Doors::open(const wire::GateHostDoors& message, std::vector<Fd> fds) {
 net::Task<> Doors::accept_loop(Fd listener, Serve serve) {
   asio::posix::stream_descriptor door(worker_.io(), listener.release());
   while (true) {
-    if (connections_ >= kMaxConnections) co_await wait_for_room();
+    if (connections_ >= max_connections_) co_await wait_for_room();
     const auto [error] = co_await door.async_wait(asio::posix::descriptor_base::wait_read, kAwait);
     if (error) co_return;
     const int problem = accept_waiting(door.native_handle(), serve);
@@ -103,7 +105,7 @@ net::Task<> Doors::accept_loop(Fd listener, Serve serve) {
 }
 
 int Doors::accept_waiting(int listener, const Serve& serve) {
-  for (int i = 0; i < kMaxAcceptsPerTurn && connections_ < kMaxConnections; ++i) {
+  for (int i = 0; i < kMaxAcceptsPerTurn && connections_ < max_connections_; ++i) {
     Fd connection(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (connection) {
       ++connections_;
@@ -185,7 +187,7 @@ net::Task<> Doors::serve_plain_http(Fd connection, Target target) {
 }
 
 net::Task<> Doors::serve_dns(Fd connection) {
-  co_await dns_.serve_tcp(net::make_socket_stream(worker_, std::move(connection), net::Peer::Client));
+  co_await dns_.serve_tcp(std::move(connection));
 }
 
 net::Task<> Doors::wait_for_room() {
@@ -197,7 +199,7 @@ net::Task<> Doors::wait_for_room() {
     event.detail = std::to_string(connections_) + " connections are open; others wait";
     recorder_.note(std::move(event));
   }
-  while (connections_ >= kMaxConnections) co_await room_.async_wait(kAwait);
+  while (connections_ >= max_connections_) co_await room_.async_wait(kAwait);
 }
 
 }  // namespace sallyport::gate

@@ -17,16 +17,16 @@
 
 namespace sallyport::gate {
 
-// Of one session at once, whatever they are for. Then nothing more is accepted until one ends: connections
-// wait in the kernel's backlog meanwhile.
-inline constexpr std::size_t kMaxConnections = 256;
-// That it came to this is told at most so often.
+// That the doors are full is told at most so often.
 inline constexpr double kMaxFullLinesPerSecond = 1;
 
 class Doors {
  public:
   // All are borrowed; what open() starts goes on as long as the worker runs, so all outlive its run().
-  Doors(net::Worker& worker, Front& front, dns::Server& dns, audit::Recorder& recorder);
+  // `max_connections`: of the session at once, whatever they are for. Then nothing more is accepted until one
+  // ends: connections wait in the kernel's backlog meanwhile.
+  Doors(net::Worker& worker, Front& front, dns::Server& dns, audit::Recorder& recorder,
+        std::size_t max_connections);
   Doors(const Doors&) = delete;
   Doors& operator=(const Doors&) = delete;
 
@@ -61,6 +61,7 @@ class Doors {
   audit::Recorder& recorder_;
   Fd diagnosis_;  // with host doors: for os::peer_owner()
   uid_t owner_ = 0;
+  const std::size_t max_connections_;
   std::size_t connections_ = 0;
   boost::asio::steady_timer room_;  // never expires; cancelled when a connection ends
   TokenBucket full_lines_{kMaxFullLinesPerSecond, 1};

@@ -31,6 +31,8 @@ class FullRecorder final : public audit::FakeRecorder {
   std::promise<std::size_t> full;
 };
 
+constexpr std::size_t kMaxConnections = policy::Limits{}.connections;
+
 class DoorsTest : public ::testing::Test {
  protected:
   DoorsTest() { recorder_.doors = &doors_; }
@@ -83,6 +85,7 @@ class DoorsTest : public ::testing::Test {
   testing::FakeOpener opener_;
   git::Context git_{grant_, recorder_, opener_, opener_};
   egress::HttpContext http_{grant_, recorder_, opener_};
+  forward::Usage usage_{grant_.limits};
   dns::SyntheticAddresses addresses_{grant_};
   net::Worker worker_;
   dns::Server dns_{worker_, grant_, addresses_, recorder_};
@@ -90,9 +93,9 @@ class DoorsTest : public ::testing::Test {
       *egress::Interceptor::make(worker_, *net::make_session_ca("0123456789abcdef"));
   std::unique_ptr<net::Resolver> resolver_ =
       *net::Resolver::make(worker_, {*policy::parse_pinned_address("127.0.0.1:1")});
-  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_};
-  Front front_{{worker_, {git_, http_}, addresses_, dns_, *interceptor_, tunnels_}};
-  Doors doors_{worker_, front_, dns_, recorder_};
+  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_, usage_};
+  Front front_{{worker_, {git_, http_, usage_}, addresses_, dns_, *interceptor_, tunnels_}};
+  Doors doors_{worker_, front_, dns_, recorder_, kMaxConnections};
 };
 
 TEST_F(DoorsTest, HandEachConnectionToTheFrontWithItsDestination) {

@@ -151,7 +151,7 @@ struct Verdict {
 };
 
 inline Verdict serve_bytes(std::vector<std::string> pieces, const policy::Grant& grant,
-                           const Arrival& arrival = under_tls()) {
+                           const Arrival& arrival, forward::Usage& usage) {
   audit::FakeRecorder recorder;
   http::FakeStream stream(std::move(pieces));
   WireOpener opener(stream);
@@ -161,7 +161,7 @@ inline Verdict serve_bytes(std::vector<std::string> pieces, const policy::Grant&
     const bool proxy = arrival.entry == audit::Entry::Proxy;
     http::Connection connection(stream, arrival.port(), policy::Timeouts{}.request_head,
                                 proxy ? http::Entry::Proxy : http::Entry::Origin);
-    const auto connect = co_await serve_requests({context, plain},
+    const auto connect = co_await serve_requests({context, plain, usage},
                                                  {.entry = arrival.entry,
                                                   .destination = "198.18.0.2:443",
                                                   .scheme = arrival.scheme,
@@ -184,6 +184,12 @@ inline Verdict serve_bytes(std::vector<std::string> pieces, const policy::Grant&
     }
   }
   return verdict;
+}
+// Of a session that has done nothing yet.
+inline Verdict serve_bytes(std::vector<std::string> pieces, const policy::Grant& grant,
+                           const Arrival& arrival = under_tls()) {
+  forward::Usage usage(grant.limits);
+  return serve_bytes(std::move(pieces), grant, arrival, usage);
 }
 
 }  // namespace sallyport::gate::testing

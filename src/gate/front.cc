@@ -78,8 +78,7 @@ net::Task<> Front::serve(Fd connection, std::optional<os::Endpoint> destination)
   Target target{.destination = destination->text(), .port = destination->port, .host = std::nullopt};
   if (const policy::HostName* host = session_.addresses.host_at(address)) target.host = *host;
   if (destination->port == kDnsPort) {
-    co_await session_.dns.serve_tcp(
-        net::make_socket_stream(session_.worker, std::move(connection), net::Peer::Client));
+    co_await session_.dns.serve_tcp(std::move(connection));
   } else if (address == dns::SyntheticAddresses::own() && destination->port == os::kSandboxProxyPort) {
     co_await serve_proxy(std::move(connection), std::move(target));
   } else if (target.host) {
@@ -100,7 +99,11 @@ net::Task<> Front::serve_name(Fd connection, Target target) {
   const auto decision = policy::decide(session_.grant(), policy::Connect{*target.host, target.port});
   if (decision.allowed() && decision.carriage == policy::Carriage::Raw) {
     target.entry = audit::Entry::Tcp;
-    co_await carry(std::move(connection), "", std::move(target));
+    if (may_begin_tunnel(target)) {
+      co_await carry(std::move(connection), "", std::move(target));
+    } else {
+      co_await refuse_address(std::move(connection), std::move(target), Reason::TooMany);
+    }
   } else if (target.port == policy::kHttpPort ||
              (decision.allowed() && decision.carriage == policy::Carriage::PlainHttp)) {
     target.entry = audit::Entry::Http;
@@ -164,6 +167,9 @@ net::Task<> Front::serve_tls(Fd connection, std::string early, Target target) {
   if (carriage && *carriage == policy::Carriage::Splice && peeked->hello.has_ech) {
     carriage = fail(Reason::EchRefused, "");
   }
+  if (carriage && *carriage == policy::Carriage::Splice && !may_begin_tunnel(target)) {
+    carriage = fail(Reason::TooMany, "requests come too fast");
+  }
   if (!carriage) {
     egress::send_alert(peeked->socket, carriage.error().reason);
     co_await refuse_handshake(std::move(target), {std::move(carriage).error(), host.str()});
@@ -173,6 +179,10 @@ net::Task<> Front::serve_tls(Fd connection, std::string early, Target target) {
     target.host = host;
     co_await carry(std::move(peeked->socket), std::move(peeked->bytes), std::move(target));
   }
+}
+
+bool Front::may_begin_tunnel(const Target& target) const {
+  return target.entry == audit::Entry::Proxy || session_.usage().requests.take(net::Clock::now());
 }
 
 net::Task<> Front::refuse_handshake(Target target, egress::HandshakeRefusal refusal) {

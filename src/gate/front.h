@@ -48,6 +48,7 @@ struct Session {
 
   const policy::Grant& grant() const { return gateways.git.grant; }
   audit::Recorder& recorder() const { return gateways.git.recorder; }
+  forward::Usage& usage() const { return gateways.usage; }
 };
 
 // Where a connection is going, as far as that is known before its first byte.
@@ -97,6 +98,11 @@ class Front {
   net::Task<> carry(Fd connection, std::string early, Target target);
   net::Task<> serve_connect(http::RequestHead head, std::unique_ptr<net::Stream> stream,
                             http::Connection& connection, Target target);
+
+  net::Task<> refuse_connect(http::RequestHead head, http::Connection& connection, Target target,
+                             policy::Decision decision);
+  // A tunnel is a request as any other; behind a CONNECT it was counted already.
+  bool may_begin_tunnel(const Target& target) const;
 
   net::Task<> refuse_address(Fd connection, Target target, Reason reason);
   net::Task<> refuse_handshake(Target target, egress::HandshakeRefusal refusal);

@@ -45,6 +45,8 @@ inline constexpr const char* kElsewhere = "192.0.2.7";
 
 class FrontTest : public ::testing::Test {
  protected:
+  explicit FrontTest(policy::Grant grant = test_grant()) : grant_(std::move(grant)) {}
+
   // One connection that was going to `destination`, served to its end. The client runs beside it.
   void serve(std::optional<os::Endpoint> destination, const std::function<void(int socket)>& client) {
     auto [server_end, client_end] = tcp_pair();
@@ -66,20 +68,21 @@ class FrontTest : public ::testing::Test {
   }
 
   net::Worker worker_;
-  policy::Grant grant_ = test_grant();
+  policy::Grant grant_;
   audit::FakeRecorder recorder_;
   FakeOpener vault_;
   FakeOpener direct_;
   git::Context git_{grant_, recorder_, vault_, direct_};
   egress::HttpContext http_{grant_, recorder_, direct_};
+  forward::Usage usage_{grant_.limits};
   dns::SyntheticAddresses addresses_{grant_};
   dns::Server dns_{worker_, grant_, addresses_, recorder_};
   std::unique_ptr<egress::Interceptor> interceptor_ =
       *egress::Interceptor::make(worker_, *net::make_session_ca("0123456789abcdef"));
   std::unique_ptr<net::Resolver> resolver_ =
       *net::Resolver::make(worker_, {*policy::parse_pinned_address("127.0.0.1:1")});
-  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_};
-  Front front_{{worker_, {git_, http_}, addresses_, dns_, *interceptor_, tunnels_}};
+  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_, usage_};
+  Front front_{{worker_, {git_, http_, usage_}, addresses_, dns_, *interceptor_, tunnels_}};
 
  private:
   net::Task<> serve_one(Fd connection, std::optional<os::Endpoint> destination) {

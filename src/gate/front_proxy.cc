@@ -25,29 +25,39 @@ net::Task<> Front::serve_proxy(Fd socket, Target target) {
   }
 }
 
+net::Task<> Front::refuse_connect(http::RequestHead head, http::Connection& connection, Target target,
+                                  policy::Decision decision) {
+  const policy::Connect asked{*target.host, target.port};
+  audit::Event event;
+  event.kind = audit::Kind::Refused;
+  event.request = audit::new_request_id();
+  event.entry = target.entry;
+  event.destination = std::move(target.destination);
+  event.host = asked.host.str();
+  event.port = asked.port;
+  event.method = std::move(head.method);
+  event.reason = decision.reason;
+  if (decision.rule) event.rule = policy::source_of(session_.grant(), *decision.rule).str();
+  const std::string id = event.request;
+  // Refused it is whether or not the line could be written.
+  static_cast<void>(co_await session_.recorder().record(std::move(event)));
+  std::string particulars = asked.host.str();
+  if (decision.reason != Reason::TooMany) particulars += forward::how_to_allow(asked);
+  static_cast<void>(co_await http::refuse(connection, {decision.reason, std::move(particulars), id}));
+  co_await connection.finish();
+}
+
 net::Task<> Front::serve_connect(http::RequestHead head, std::unique_ptr<net::Stream> stream,
                                  http::Connection& connection, Target target) {
   target.host = head.host.host;
   target.port = head.host.port;
-  const policy::Connect asked{*target.host, target.port};
-  const auto decision = policy::decide(session_.grant(), asked);
+  auto decision = policy::decide(session_.grant(), policy::Connect{*target.host, target.port});
+  if (!session_.usage().requests.take(net::Clock::now())) {
+    decision = policy::Decision();
+    decision.reason = Reason::TooMany;
+  }
   if (!decision.allowed()) {
-    audit::Event event;
-    event.kind = audit::Kind::Refused;
-    event.request = audit::new_request_id();
-    event.entry = target.entry;
-    event.destination = std::move(target.destination);
-    event.host = asked.host.str();
-    event.port = asked.port;
-    event.method = head.method;
-    event.reason = decision.reason;
-    if (decision.rule) event.rule = policy::source_of(session_.grant(), *decision.rule).str();
-    const std::string id = event.request;
-    // Refused it is whether or not the line could be written.
-    static_cast<void>(co_await session_.recorder().record(std::move(event)));
-    static_cast<void>(co_await http::refuse(
-        connection, {decision.reason, asked.host.str() + forward::how_to_allow(asked), id}));
-    co_await connection.finish();
+    co_await refuse_connect(std::move(head), connection, std::move(target), std::move(decision));
     co_return;
   }
   auto early = co_await connection.open_tunnel();

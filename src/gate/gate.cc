@@ -10,6 +10,8 @@
 #include "dns/synthetic.h"
 #include "egress/intercept.h"
 #include "egress/tunnels.h"
+#include "forward/limited_opener.h"
+#include "forward/usage.h"
 #include "gate/doors.h"
 #include "gate/front.h"
 #include "gate/packet_log.h"
@@ -64,13 +66,16 @@ struct Gate::Parts {
         recorder(worker, *channel),
         vault(vault::Client::make(worker, session, grant->timeouts)),
         direct(*foundation.connector),
-        git{*grant, recorder, *vault, direct},
-        http{*grant, recorder, direct},
+        usage(grant->limits),
+        limited_vault(*vault, usage),
+        limited_direct(direct, usage),
+        git{*grant, recorder, limited_vault, limited_direct},
+        http{*grant, recorder, limited_direct},
         addresses(*grant),
         dns(worker, *grant, addresses, recorder),
-        tunnels(worker, *foundation.resolver, *grant, recorder),
-        front({worker, {git, http}, addresses, dns, *foundation.interceptor, tunnels}),
-        doors(worker, front, dns, recorder) {}
+        tunnels(worker, *foundation.resolver, *grant, recorder, usage),
+        front({worker, {git, http, usage}, addresses, dns, *foundation.interceptor, tunnels}),
+        doors(worker, front, dns, recorder, grant->limits.connections) {}
 
   net::Worker& worker;
   std::shared_ptr<const policy::Grant> grant;  // owners: this and the connector
@@ -79,6 +84,9 @@ struct Gate::Parts {
   Recorder recorder;
   std::unique_ptr<vault::Client> vault;
   upstream::Direct direct;
+  forward::Usage usage;
+  forward::LimitedOpener limited_vault;
+  forward::LimitedOpener limited_direct;
   git::Context git;
   egress::HttpContext http;
   dns::SyntheticAddresses addresses;

@@ -40,8 +40,31 @@ bool is_gits(const policy::Grant& grant, const forward::ClientSide& client, cons
   return path && path->is_git();
 }
 
+net::Task<forward::Fate> refuse_one_too_many(Gateways gateways, const forward::ClientSide& client,
+                                             http::Connection& connection, http::RequestHead head,
+                                             std::string detail) {
+  audit::Event event = forward::event_of(client, head);
+  event.kind = audit::Kind::Refused;
+  event.reason = Reason::TooMany;
+  event.detail = std::move(detail);
+  const std::string id = event.request;
+  static_cast<void>(co_await gateways.git.recorder.record(std::move(event)));
+  static_cast<void>(co_await http::refuse(connection, {Reason::TooMany, "", id}));
+  co_return connection.reusable() ? forward::Fate::KeepAlive : forward::Fate::Close;
+}
+
 net::Task<forward::Fate> serve_one(Gateways gateways, const forward::ClientSide& client,
                                    http::Connection& connection, http::RequestHead head) {
+  if (!gateways.usage.requests.take(net::Clock::now())) {
+    co_return co_await refuse_one_too_many(gateways, client, connection, std::move(head),
+                                           "requests come too fast");
+  }
+  const auto slot = gateways.usage.requests_to.take(client.host);
+  if (!slot) {
+    std::string detail =
+        std::to_string(gateways.usage.requests_to.taken(client.host)) + " requests to this host are at work";
+    co_return co_await refuse_one_too_many(gateways, client, connection, std::move(head), std::move(detail));
+  }
   if (is_gits(gateways.git.grant, client, head.target)) {
     co_return co_await git::serve(gateways.git, client, connection, std::move(head));
   }

@@ -8,6 +8,7 @@
 
 #include "audit/event.h"
 #include "egress/http_gateway.h"
+#include "forward/usage.h"
 #include "git/gateway.h"
 #include "http/connection.h"
 #include "net/task.h"
@@ -15,10 +16,11 @@
 
 namespace sallyport::gate {
 
-// What a session's requests have in common. Both outlive every request.
+// What a session's requests have in common. All of it outlives every request.
 struct Gateways {
   const git::Context& git;
   const egress::HttpContext& http;
+  forward::Usage& usage;
 };
 
 // Where a connection's requests come from.

@@ -78,7 +78,7 @@ class WholeFront {
   net::Task<> serve_one(Fd connection, os::Endpoint destination) {
     // Anew for each connection: how often a session may ask for names is not what is tested here.
     dns::Server dns(worker_, grant_, addresses_, recorder_);
-    Front front({worker_, {git_, http_}, addresses_, dns, *interceptor_, tunnels_});
+    Front front({worker_, {git_, http_, usage_}, addresses_, dns, *interceptor_, tunnels_});
     co_await front.serve(std::move(connection), std::move(destination));
     served_ = true;
     end_one();
@@ -114,13 +114,14 @@ class WholeFront {
   FakeOpener direct_;
   git::Context git_{grant_, recorder_, vault_, direct_};
   egress::HttpContext http_{grant_, recorder_, direct_};
+  forward::Usage usage_{policy::Limits::highest()};  // nor is how much it may use
   dns::SyntheticAddresses addresses_{grant_};
   std::unique_ptr<egress::Interceptor> interceptor_ =
       *egress::Interceptor::make(worker_, *net::make_session_ca("0123456789abcdef"));
   Fd name_server_ = loopback_socket(SOCK_DGRAM);
   std::unique_ptr<net::Resolver> resolver_ = *net::Resolver::make(
       worker_, {*policy::parse_pinned_address(bound_address(name_server_.get()).text())});
-  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_};
+  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_, usage_};
 };
 
 // ---- what a client says ----

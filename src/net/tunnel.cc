@@ -61,9 +61,16 @@ Tunnel::Tunnel(Worker& worker, PipePool& pipes, Fd client, Fd upstream, TunnelLi
       client_{.socket = {worker, std::move(client), Peer::Client}, .reset = TunnelEnding::ClientReset},
       upstream_{.socket = {worker, std::move(upstream), Peer::Upstream},
                 .reset = TunnelEnding::UpstreamReset},
-      up_{.from = client_, .to = upstream_, .max_bytes = limits.max_bytes_up, .cap = TunnelEnding::CapUp},
-      down_{
-          .from = upstream_, .to = client_, .max_bytes = limits.max_bytes_down, .cap = TunnelEnding::CapDown},
+      up_{.from = client_,
+          .to = upstream_,
+          .max_bytes = limits.max_bytes_up,
+          .cap = TunnelEnding::CapUp,
+          .budget = limits.budget_up},
+      down_{.from = upstream_,
+            .to = client_,
+            .max_bytes = limits.max_bytes_down,
+            .cap = TunnelEnding::CapDown,
+            .budget = limits.budget_down},
       idle_(worker, [this] { end(TunnelEnding::Idle); }),
       life_(worker, [this] { end(TunnelEnding::Life); }),
       down_ended_(worker) {}
@@ -99,7 +106,7 @@ Task<> Tunnel::move(Direction& direction, std::string early) {
 }
 
 Task<bool> Tunnel::write_early(Direction& direction, std::string early) {
-  if (direction.max_bytes != 0 && early.size() > direction.max_bytes) {
+  if (early.size() > direction.max_bytes) {
     end(direction.cap);
     co_return false;
   }
@@ -125,10 +132,8 @@ Task<bool> Tunnel::move_burst(Direction& direction) {
     co_return false;
   }
   for (;;) {
-    std::size_t room = kMaxBytesInPipe;
-    if (direction.max_bytes != 0) {
-      room = static_cast<std::size_t>(std::min<std::uint64_t>(room, direction.max_bytes - direction.bytes));
-    }
+    const auto room = static_cast<std::size_t>(
+        std::min<std::uint64_t>(kMaxBytesInPipe, direction.max_bytes - direction.bytes));
     const int from = direction.from.socket.fd();
     // At the cap it is the next byte that ends the tunnel: an end there is one like any other.
     const auto got = room == 0 ? peek(from) : splice_in(from, *pipe, room);
@@ -172,6 +177,10 @@ Task<bool> Tunnel::wait_to_write(Direction& direction, int error) {
 // True: the others must have their turn.
 bool Tunnel::count(Direction& direction, std::size_t bytes) {
   direction.bytes += bytes;
+  if (direction.budget != nullptr && !direction.budget->spend(Clock::now(), bytes)) {
+    end(TunnelEnding::Spent);
+    return false;
+  }
   idle_.set(limits_.idle);
   return direction.to.socket.moved();
 }

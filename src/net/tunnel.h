@@ -16,16 +16,16 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/rate.h"
 #include "base/result.h"
 #include "net/event.h"
 #include "net/readiness.h"
 #include "net/task.h"
 #include "net/worker.h"
+#include "policy/limits.h"
 
 namespace sallyport::net {
 
-inline constexpr std::chrono::seconds kTunnelIdle{600};
-inline constexpr std::chrono::hours kTunnelLife{24};
 // Asked for; the kernel gives less to a user who has many. It is room for many small pieces, not memory.
 inline constexpr std::size_t kMaxPipeBytes = std::size_t{1024} * 1024;
 // In one direction of one tunnel between its sockets: what a reader that stalls keeps of our memory.
@@ -52,10 +52,13 @@ class PipePool {
 };
 
 struct TunnelLimits {
-  Clock::duration idle = kTunnelIdle;  // without a byte in either direction
-  Clock::duration life = kTunnelLife;
-  std::uint64_t max_bytes_up = 0;  // client to upstream; 0: no limit
-  std::uint64_t max_bytes_down = 0;
+  Clock::duration idle = policy::Limits{}.tunnel_idle;  // without a byte in either direction
+  Clock::duration life = policy::Limits{}.tunnel_life;
+  std::uint64_t max_bytes_up = UINT64_MAX;  // client to upstream
+  std::uint64_t max_bytes_down = UINT64_MAX;
+  // What the tunnel shares with others, in bytes: it ends when one is spent. Borrowed; nullptr: no limit.
+  TokenBucket* budget_up = nullptr;
+  TokenBucket* budget_down = nullptr;
 };
 
 // Bytes that were read before there was a tunnel. They count as moved by it.
@@ -73,6 +76,7 @@ enum class TunnelEnding : std::uint8_t {
   Life,
   CapUp,    // the client had more to send than max_bytes_up
   CapDown,  // the upstream had more to send than max_bytes_down
+  Spent,    // a budget
   Closed,   // by close()
   NoPipe,   // out of descriptors
 };
@@ -105,8 +109,9 @@ class Tunnel {
   struct Direction {
     Side& from;
     Side& to;
-    std::uint64_t max_bytes;  // 0: no limit
+    std::uint64_t max_bytes;
     TunnelEnding cap;
+    TokenBucket* budget;
     std::uint64_t bytes = 0;
     bool ended = false;  // in order
   };

@@ -266,6 +266,23 @@ TEST_F(Tunnels, MoveTheCapAndNotAByteMore) {
   EXPECT_EQ(down->ended->bytes_down, 10U);
 }
 
+TEST_F(Tunnels, EndWhenABudgetIsSpentWhoeverSpentIt) {
+  TokenBucket budget(Rate{.amount = 1, .per = std::chrono::hours(24), .burst = 10});
+  const auto one = start({.budget_up = &budget});
+  const auto other = start({.budget_down = &budget});
+  test::run(worker_, [](Peers& a, Peers& b) -> Task<> {
+    EXPECT_TRUE(co_await a.client->write_all("123456"));
+    EXPECT_EQ(co_await read_bytes(*a.upstream, 6), "123456");
+    EXPECT_TRUE(co_await b.upstream->write_all("1234567"));
+    co_await b.over->wait();
+    EXPECT_FALSE(a.over->is_set());
+    EXPECT_TRUE(co_await a.client->write_all("x"));
+    co_await a.over->wait();
+  }(*one, *other));
+  EXPECT_EQ(one->ended->why, TunnelEnding::Spent);
+  EXPECT_EQ(other->ended->why, TunnelEnding::Spent);
+}
+
 TEST_F(Tunnels, EndInOrderExactlyAtTheCap) {
   const auto peers = start({.max_bytes_up = 8, .max_bytes_down = 6});
   test::run(worker_, end_in_order(*peers->client, *peers->upstream, *peers->over));
