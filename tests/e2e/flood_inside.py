@@ -58,6 +58,14 @@ def dns(_):
                       (random_address(), 53))
 
 
+def wildcard(_):
+    """A new name under a wildcard that the policy allows, each time."""
+    with open_socket(socket.SOCK_DGRAM) as client:
+        name = os.urandom(8).hex().encode()
+        client.sendto(struct.pack(">6H", 1, 0x100, 1, 0, 0, 0) + bytes([len(name)]) + name
+                      + b"\x04wild\x04test\0\0\1\0\1", (random_address(), 53))
+
+
 def door(_):
     with open_socket() as client:
         client.connect_ex(("127.0.0.1", DOOR_PORT))
@@ -69,6 +77,23 @@ def idle(kept):
     kept[-1].connect_ex((random_address(), 443))
     if len(kept) > HELD:
         kept.pop(0).close()
+
+
+def slowloris(kept):
+    """Open connections whose requests come byte by byte, and never to their end."""
+    if len(kept) <= HELD:
+        kept.append(open_socket())
+        kept[-1].connect_ex((random_address(), random.choice([80, 443])))
+        return
+    slow = kept.pop(0)
+    try:
+        slow.send(b"G")
+    except BlockingIOError:
+        pass  # nobody has accepted it yet
+    except OSError:
+        slow.close()
+        return
+    kept.append(slow)
 
 
 def loopback(kept):

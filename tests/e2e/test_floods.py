@@ -23,8 +23,8 @@ MAX_GATE_MIB, MAX_WARDEN_MIB = 64, 32
 SANITIZED = any(name.endswith("SAN_OPTIONS") for name in os.environ)
 
 # (kind in flood_inside.py, how often at least)
-FLOODS = {"half_open": 20000, "connect": 100, "clear_text": 50, "udp": 20000, "dns": 20000, "door": 10000, "idle": 3000,
-          "loopback": 10000}
+FLOODS = {"half_open": 20000, "connect": 100, "clear_text": 50, "udp": 20000, "dns": 20000, "wildcard": 10000, "door": 10000,
+          "idle": 10000, "slowloris": 10000, "loopback": 10000}
 
 
 def resident_mib(pid):
@@ -49,6 +49,7 @@ class Floods(E2E):
             self.skipTest("looking into the confined processes needs root")
         super().setUp()
         self.stage.put("flood_inside.py", (harness.HERE / "flood_inside.py").read_bytes())
+        self.stage.write_policy(harness.WIDGET_PUSH + '\n[[allow]]\nhost = "*.wild.test"\n')
         self.refs = self.forge.refs("acme/widget")
 
     def start_flood(self):
@@ -103,6 +104,17 @@ class Floods(E2E):
         self.assert_log_is_bounded(lines, int(time.monotonic() - began), outcome.stderr)
         self.assertEqual([line for line in lines if line["kind"] in ("begin", "alarm")], [], "of the flood")
         self.account_for(line for line in lines if line["kind"] == "refused")
+
+    def test_what_comes_too_fast_is_told_when_to_try_again(self):
+        self.stage.write_policy(harness.WIDGET_PUSH + '\n[limits]\nrequests = "1/day burst 2"\n')
+        url = "https://forge.test/acme/widget/info/refs?service=git-upload-pack"
+        outcome = self.assert_ok(self.run_inside(f"for i in 1 2 3; do curl -s -i '{url}' | tr -d '\\r' | head -n 20; done"))
+        self.assertEqual(re.findall(r"^HTTP/1.1 (\d+)", outcome.stdout, re.M), ["200", "200", "429"], str(outcome))
+        self.assertIn("\nretry-after: 1\n", outcome.stdout)
+        self.assertIn("Too many requests", outcome.stdout)
+        self.assertEqual([line["reason"] for line in outcome.events("refused")], ["too_many"])
+        self.assertEqual(len(outcome.events("begin")), 2)
+        self.account_for(outcome.events("refused"))
 
 
 if __name__ == "__main__":
