@@ -20,9 +20,8 @@ Told told(net::TunnelEnding ending) {
     case Clean:
       return {Reason::None, ""};
     case ClientReset:
-      return {Reason::ClientClosed, "the client reset the connection"};
-    case ClientLeft:
-      return {Reason::None, "the client closed before the upstream did"};
+      // No failure that we know of: TLS clients do so when they close, and the upstream says goodbye to them.
+      return {Reason::None, "the client reset the connection"};
     case UpstreamReset:
       return {Reason::UpstreamClosed, "the upstream reset the connection"};
     case Idle:

@@ -188,14 +188,13 @@ bool Tunnel::count(Direction& direction, std::size_t bytes) {
 void Tunnel::pass_end_on(Direction& direction) {
   // The failed write has taken the reset away from this side, which now looks like an orderly end.
   if (direction.from.write_failed) return end(direction.from.reset);
-  direction.ended = true;
   if (::shutdown(direction.to.socket.fd(), SHUT_WR) != 0) direction.to.write_failed = true;
 }
 
 TunnelEnding Tunnel::ending() const {
   if (ending_) return *ending_;
   if (upstream_.write_failed) return upstream_.reset;
-  if (client_.write_failed) return up_.ended ? TunnelEnding::ClientLeft : client_.reset;
+  if (client_.write_failed) return client_.reset;
   return TunnelEnding::Clean;
 }
 

@@ -70,7 +70,6 @@ struct TunnelStart {
 enum class TunnelEnding : std::uint8_t {
   Clean,  // both directions came to their end
   ClientReset,
-  ClientLeft,  // it had ended its direction, and took nothing more: TLS clients close so
   UpstreamReset,
   Idle,
   Life,
@@ -113,7 +112,6 @@ class Tunnel {
     TunnelEnding cap;
     TokenBucket* budget;
     std::uint64_t bytes = 0;
-    bool ended = false;  // in order
   };
 
   // Of these, false means that the direction is over.

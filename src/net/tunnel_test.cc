@@ -205,23 +205,6 @@ TEST_F(Tunnels, CallAnUpstreamThatTakesNothingMoreReset) {
   EXPECT_EQ(peers->ended->bytes_down, 7U);
 }
 
-// It closes as soon as it has said so itself, as TLS clients do; the upstream's own goodbye finds nobody.
-TEST_F(Tunnels, CallAClientThatEndedAndTakesNothingMoreGone) {
-  const auto peers = start();
-  test::run(worker_, [](Peers& p) -> Task<> {
-    EXPECT_TRUE(co_await p.client->write_all("goodbye"));
-    EXPECT_EQ(co_await read_bytes(*p.upstream, 7), "goodbye");
-    EXPECT_TRUE(co_await p.client->shutdown_write());
-    EXPECT_TRUE(co_await reads_end(*p.upstream));
-    p.client->close();
-    while (!p.over->is_set() && co_await p.upstream->write_all("more"))
-      co_await p.over->wait_for(milliseconds(1));
-    co_await p.over->wait();
-  }(*peers));
-  EXPECT_EQ(peers->ended->why, TunnelEnding::ClientLeft);
-  EXPECT_EQ(peers->ended->bytes_up, 7U);
-}
-
 Task<> both_reset(std::unique_ptr<Stream>& client, std::unique_ptr<Stream>& upstream, Event& over) {
   EXPECT_TRUE(co_await reads_reset(*client));
   EXPECT_TRUE(co_await reads_reset(*upstream));

@@ -100,11 +100,11 @@ def event():
         assert line, "the stream ended"
     return line
 
-stream, reader, status = ask(url + "/events", by_proxy)
+stream, reader, status = ask(url + "/events", by_proxy, fields="Connection: close\r\n")
 assert event() == b"data: first\n"
 assert ask(url + "/seen", by_proxy, "POST", "Content-Length: 0\r\n")[2] == 200
 assert event() == b"data: second\n"
-assert reader.read() == b"\n"  # and to the end, which is an orderly one
+assert reader.read().endswith(b"\r\n0\r\n\r\n")
 print("seen")
 '''
 RAW = r'''
