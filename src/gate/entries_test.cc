@@ -142,7 +142,8 @@ TEST(Entries, AConnectIsJudgedAndSoIsWhatComesInIt) {
       {"C13 a CONNECT in the tunnel", connect_to_host("forge.test", 80) + connect_to_host("evil.test", 443),
        "bad_request"},
       {"C8 nothing", connect, "allowed"},
-      {"C15 HTTP/1.0", "CONNECT forge.test:443 HTTP/1.0\r\n\r\n", "bad_request"},
+      {"C15 HTTP/1.0", "CONNECT forge.test:443 HTTP/1.0\r\n\r\n" + hello_to("forge.test"), "allowed"},
+      {"C15 HTTP/1.0 to another", "CONNECT evil.test:443 HTTP/1.0\r\n\r\n", "host_not_allowed"},
       {"the good one", connect + hello_to("forge.test"), "allowed"},
       {"the good one in the clear", connect_to_host("forge.test", 80) + get("/a", "forge.test"), "allowed"},
   };
