@@ -73,7 +73,8 @@ Result<RequestLine> parse_request_line(std::string_view line, Entry entry) {
   if (!is_connect && std::ranges::find(kMethods, method) == kMethods.end()) {
     return bad("unknown method '" + escaped(method) + "'");
   }
-  if (words[2] != kVersion && !(is_connect && words[2] == kConnectVersion)) return bad("version is not HTTP/1.1: '" + escaped(words[2]) + "'");
+  if (words[2] != kVersion && !(is_connect && words[2] == kConnectVersion))
+    return bad("version is not HTTP/1.1: '" + escaped(words[2]) + "'");
   const std::string_view target = words[1];
   if (target.size() > kMaxTargetBytes) return fail(Reason::TargetTooLong, "request target");
   if (!std::ranges::all_of(target, is_target_char)) {

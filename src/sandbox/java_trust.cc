@@ -67,8 +67,7 @@ std::string java_trust_store(const std::string& pem_bundle) {
   std::size_t count = 0;
   unsigned char* der = nullptr;
   long size = 0;
-  while (in &&
-         PEM_bytes_read_bio(&der, &size, nullptr, PEM_STRING_X509, in.get(), nullptr, nullptr) == 1) {
+  while (in && PEM_bytes_read_bio(&der, &size, nullptr, PEM_STRING_X509, in.get(), nullptr, nullptr) == 1) {
     const std::unique_ptr<unsigned char, FreeBytes> owned(der);
     add_certificate(entries, count++, {reinterpret_cast<const char*>(der), static_cast<std::size_t>(size)});
   }

@@ -131,7 +131,8 @@ TEST(Environment, PointsEveryClientAtTheBundle) {
     EXPECT_THAT(variables, Contains(std::string(name) + "=" + kCaBundlePath));
   }
   EXPECT_THAT(variables, Contains(std::string("NODE_EXTRA_CA_CERTS=") + kSessionCaPath));
-  EXPECT_THAT(variables, Contains(std::string("JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=") + kJavaTrustPath));
+  EXPECT_THAT(variables,
+              Contains(std::string("JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=") + kJavaTrustPath));
 }
 
 TEST(Environment, NamesTheProxyInBothCasesUnlessToldOtherwise) {
