@@ -168,7 +168,7 @@ net::Task<> Front::serve_tls(Fd connection, std::string early, Target target) {
     carriage = fail(Reason::EchRefused, "");
   }
   if (carriage && *carriage == policy::Carriage::Splice && !may_begin_tunnel(target)) {
-    carriage = fail(Reason::TooMany, "requests come too fast");
+    carriage = fail(Reason::TooMany, std::string(kTooFast));
   }
   if (!carriage) {
     egress::send_alert(peeked->socket, carriage.error().reason);

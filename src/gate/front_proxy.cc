@@ -37,6 +37,7 @@ net::Task<> Front::refuse_connect(http::RequestHead head, http::Connection& conn
   event.port = asked.port;
   event.method = std::move(head.method);
   event.reason = decision.reason;
+  if (decision.reason == Reason::TooMany) event.detail = kTooFast;
   if (decision.rule) event.rule = policy::source_of(session_.grant(), *decision.rule).str();
   const std::string id = event.request;
   // Refused it is whether or not the line could be written.

@@ -38,7 +38,7 @@ TEST(RequestLimits, RefuseWhatComesFasterAndGoOnWithTheConnection) {
   EXPECT_EQ(verdict.lines, (std::vector<std::string>{"refused too_many", "refused too_many"}));
   EXPECT_TRUE(verdict.sent.empty());
   EXPECT_TRUE(verdict.answer.starts_with("HTTP/1.1 429 Too Many Requests\r\n")) << verdict.answer;
-  EXPECT_NE(verdict.answer.find("retry-after: 1\r\n"), std::string::npos) << verdict.answer;
+  EXPECT_NE(verdict.answer.find("Retry-After: 1\r\n"), std::string::npos) << verdict.answer;
   EXPECT_NE(verdict.answer.find(info(Reason::TooMany).sentence), std::string::npos);
   EXPECT_EQ(verdict.answers(), 2U);
 
@@ -145,7 +145,7 @@ TEST_F(ConnectionLimits, CountAConnectAsARequestAndItsTunnelNoMore) {
   EXPECT_TRUE(usage_.requests.take(net::Clock::now()));
   const std::string answer = answer_to(proxy_, "CONNECT db.ok.test:5432 HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 429 ")) << answer;
-  EXPECT_NE(answer.find("retry-after: 1\r\n"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("Retry-After: 1\r\n"), std::string::npos) << answer;
   expect_only(Reason::TooMany, "db.ok.test");
 }
 

@@ -57,7 +57,7 @@ net::Task<forward::Fate> serve_one(Gateways gateways, const forward::ClientSide&
                                    http::Connection& connection, http::RequestHead head) {
   if (!gateways.usage.requests.take(net::Clock::now())) {
     co_return co_await refuse_one_too_many(gateways, client, connection, std::move(head),
-                                           "requests come too fast");
+                                           std::string(kTooFast));
   }
   const auto slot = gateways.usage.requests_to.take(client.host);
   if (!slot) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "audit/event.h"
 #include "egress/http_gateway.h"
@@ -22,6 +23,9 @@ struct Gateways {
   const egress::HttpContext& http;
   forward::Usage& usage;
 };
+
+// Why a request is one too many, for the audit log.
+inline constexpr std::string_view kTooFast = "requests come too fast";
 
 // Where a connection's requests come from.
 struct RequestSource {
