@@ -102,7 +102,8 @@ def event():
 
 stream, reader, status = ask(url + "/events", by_proxy, fields="Connection: close\r\n")
 assert event() == b"data: first\n"
-assert ask(url + "/seen", by_proxy, "POST", "Content-Length: 0\r\n")[2] == 200
+_, seen, status = ask(url + "/seen", by_proxy, "POST", "Content-Length: 0\r\nConnection: close\r\n")
+assert status == 200 and seen.read().endswith(b" 0\n")
 assert event() == b"data: second\n"
 assert reader.read().endswith(b"\r\n0\r\n\r\n")
 print("seen")
