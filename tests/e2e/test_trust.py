@@ -116,8 +116,8 @@ class Attacks(Trust):
         self.stage.write_policy(WIDGET_PUSH + "# x\n" * 200_000)
         outcome = self.assert_stops("more lines are not shown")
         self.assertLess(len(outcome.stderr), 20_000)
-        self.stage.write_policy(WIDGET_PUSH + "# x\n" * 300_000)
-        self.assertIn("larger than 1 MiB", self.run_inside(CLONE).stderr)
+        self.stage.write_policy(WIDGET_PUSH + "# x\n" * 2_100_000)
+        self.assertIn("larger than 8 MiB", self.run_inside(CLONE).stderr)
 
     def test_a_trust_store_that_somebody_else_could_have_written(self):
         def link():
