@@ -118,6 +118,8 @@ def approval(host):
 
 
 APPROVE_ALL = approval("forge.test")
+# For the operator's file, where a test asks for more in a second than the default lets through.
+UNHURRIED = '\n[limits]\nrequests = "unlimited"\n'
 
 
 @functools.cache

@@ -27,6 +27,7 @@ def reasons_of(reason, data):
 class Requests(front.FrontCase):
     def setUp(self):
         super().setUp()
+        self.stage.write_config(self.forge.address, harness.UNHURRIED)
         self.stage.write_policy(FETCH)
         self.refused = [case for case in front.requests() if case[1] != "-"]
 
@@ -67,6 +68,7 @@ class Requests(front.FrontCase):
 class Hosts(front.FrontCase):
     def setUp(self):
         super().setUp()
+        self.stage.write_config(self.forge.address, harness.UNHURRIED)
         self.stage.write_policy(FETCH)
 
     def test_spellings_of_a_host_in_a_tls_name(self):
@@ -96,6 +98,7 @@ class Hosts(front.FrontCase):
 class Handshakes(front.FrontCase):
     def setUp(self):
         super().setUp()
+        self.stage.write_config(self.forge.address, harness.UNHURRIED)
         self.stage.write_policy(FETCH)
 
     def tasks(self):
@@ -195,6 +198,7 @@ class Errors(front.FrontCase):
 
     def setUp(self):
         super().setUp()
+        self.stage.write_config(self.forge.address, harness.UNHURRIED)
         self.stage.write_policy(FETCH)
 
     def test_a_program_that_asks_for_json_gets_the_same_facts(self):

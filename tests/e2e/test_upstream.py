@@ -144,7 +144,7 @@ class Answers(HostileUpstream):
         upstream = FaultyUpstream(ca.leaf("forge.test"), script=script)
         self.addCleanup(upstream.stop)
         self.stage.write(self.stage.ca, ca.pem.read_text(), self.stage.runner_uid)
-        self.stage.write_config(upstream.address, TIMEOUTS)
+        self.stage.write_config(upstream.address, TIMEOUTS + harness.UNHURRIED)
         self.stage.write_policy(policy(git_rule("forge.test/held/*"), git_rule("forge.test/open/*", credential=None)))
         return upstream
 
@@ -304,7 +304,7 @@ class Handshakes(HostileUpstream):
             config += (f'\n[host."{name}.test"]\nkind = "generic"\nca = "{self.stage.ca}"\n'
                        f'address = "{upstreams[name].address}"\n' + approval(f"{name}.test"))
             rules += [git_rule(f"{name}.test/held/*"), git_rule(f"{name}.test/open/*", credential=None)]
-        self.stage.write_config(self.forge.address, config)
+        self.stage.write_config(self.forge.address, config + harness.UNHURRIED)
         self.stage.write_policy(policy(*rules))
         lines = {f"GET https://{name}.test/{owner}/widget/info/refs?service=git-upload-pack": name
                  for owner in ("held", "open") for name in cases}
@@ -326,7 +326,7 @@ class Handshakes(HostileUpstream):
                                   handshake=faulty.answer_first(ADVERTISEMENT * 2))
         self.addCleanup(upstream.stop)
         self.stage.write(self.stage.ca, ca.pem.read_text(), self.stage.runner_uid)
-        self.stage.write_config(upstream.address, TIMEOUTS)
+        self.stage.write_config(upstream.address, TIMEOUTS + harness.UNHURRIED)
         self.stage.write_policy(policy(git_rule("forge.test/held/*"), git_rule("forge.test/open/*", credential=None)))
         lines = [f"GET https://forge.test/{owner}/{name}/info/refs?service=git-upload-pack"
                  for owner in ("held", "open") for name in ("one", "two", "three")]
