@@ -20,7 +20,7 @@ net::Task<Status> copy(net::Stream& from, net::Stream& to, std::string early, st
     if (!bytes.empty()) {
       if (auto written = co_await to.write_all(bytes); !written) co_return written;
     }
-    bytes = {};
+    std::string().swap(bytes);  // assigning an empty one would keep the memory
     if (auto ready = co_await from.wait_readable(); !ready) co_return ready;
     bytes.resize(kMaxRelayBytes);
     const auto got = co_await from.read_some(bytes);

@@ -27,6 +27,11 @@ bool is_clean(std::string_view text) {
   return text.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos;
 }
 
+// Assigning an empty string would keep the memory.
+void free_buffer(std::string& buffer) {
+  std::string().swap(buffer);
+}
+
 // RFC 9110, 12.5.1, as far as it matters here: a range of that name, whatever its weight but 0.
 bool accepts_json(const RequestHead& head) {
   for (const Field& field : head.fields) {
@@ -84,10 +89,10 @@ net::Task<Result<std::size_t>> Connection::fill() {
 net::Task<Result<std::optional<RequestHead>>> Connection::next_request() {
   response_ = ResponseState::None;
   client_wants_json_ = false;
-  output_ = {};
+  free_buffer(output_);
   const net::Clock::duration idle = std::exchange(first_request_, false) ? head_limit_ : kKeepAliveIdle;
   if (pending().empty()) {
-    input_ = {};
+    free_buffer(input_);
     stream_.limit_total(idle);
     if (!co_await stream_.wait_readable()) co_return std::nullopt;
   }
@@ -253,7 +258,7 @@ net::Task<Result<std::string>> Connection::switch_protocols(std::string protocol
   response_ = ResponseState::Ended;
   if (auto written = co_await stream_.write_all(head); !written) co_return fail(std::move(written));
   std::string early(pending());
-  input_ = {};
+  free_buffer(input_);
   input_at_ = 0;
   co_return early;
 }
@@ -294,7 +299,7 @@ net::Task<Result<std::string>> Connection::open_tunnel() {
     co_return fail(std::move(written));
   }
   std::string early(pending());
-  input_ = {};
+  free_buffer(input_);
   input_at_ = 0;
   co_return early;
 }
