@@ -2,56 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 
 #include "base/text.h"
+#include "base/token_shape.h"
 
 namespace sallyport::audit {
 namespace {
-
-bool is_base64url(char c) {
-  return is_alnum(c) || c == '-' || c == '_';
-}
-bool is_alnum_or_dash(char c) {
-  return is_alnum(c) || c == '-';
-}
-bool is_upper_or_digit(char c) {
-  return is_upper(c) || is_digit(c);
-}
-
-enum class Before : std::uint8_t { Anything, NoLetterOrDigit };
-
-// A token is its prefix and at least `min_run` characters of one class. The minimum keeps words apart from
-// tokens; real tokens are longer.
-struct Shape {
-  std::string_view prefix;
-  std::size_t min_run;
-  bool (*belongs)(char);
-  Before before = Before::Anything;
-};
-
-// The longer prefix stands before one that it begins with.
-constexpr std::array kShapes{
-    Shape{"ghp_", 20, is_alnum},
-    Shape{"gho_", 20, is_alnum},
-    Shape{"ghs_", 20, is_alnum},
-    Shape{"ghu_", 20, is_alnum},
-    Shape{"ghr_", 20, is_alnum},
-    Shape{"github_pat_", 20, is_base64url},
-    Shape{"glpat-", 16, is_base64url},
-    Shape{"sk-ant-", 10, is_base64url},
-    Shape{"sk-", 20, is_base64url, Before::NoLetterOrDigit},  // not "task-", "disk-"
-    Shape{"xoxa-", 10, is_alnum_or_dash},
-    Shape{"xoxb-", 10, is_alnum_or_dash},
-    Shape{"xoxe-", 10, is_alnum_or_dash},
-    Shape{"xoxo-", 10, is_alnum_or_dash},
-    Shape{"xoxp-", 10, is_alnum_or_dash},
-    Shape{"xoxr-", 10, is_alnum_or_dash},
-    Shape{"xoxs-", 10, is_alnum_or_dash},
-    Shape{"AKIA", 16, is_upper_or_digit},
-    Shape{"npm_", 30, is_alnum},
-    Shape{"pypi-", 30, is_base64url},
-};
 
 std::size_t run_length(std::string_view text, bool (*belongs)(char)) {
   const auto* end = std::ranges::find_if_not(text, belongs);
@@ -65,9 +21,9 @@ struct Found {
 
 Found token_at(std::string_view text, std::size_t at) {
   const std::string_view here = text.substr(at);
-  for (const Shape& shape : kShapes) {
+  for (const TokenShape& shape : token_shapes()) {
     if (!here.starts_with(shape.prefix)) continue;
-    if (shape.before == Before::NoLetterOrDigit && at > 0 && is_alnum(text[at - 1])) continue;
+    if (shape.before == TokenShape::Before::NoLetterOrDigit && at > 0 && is_alnum(text[at - 1])) continue;
     const std::size_t run = run_length(here.substr(shape.prefix.size()), shape.belongs);
     if (run >= shape.min_run) return {shape.prefix.size(), shape.prefix.size() + run};
   }
@@ -98,6 +54,37 @@ std::size_t userinfo_length(std::string_view rest) {
   return at == std::string_view::npos ? 0 : at;
 }
 
+// Parameters of a URL whose values are secrets, in lower case: keys, and signatures that are as good as one.
+constexpr std::array<std::string_view, 16> kSecretParameters{
+    "key",
+    "api_key",
+    "apikey",
+    "api-key",
+    "access_token",
+    "token",
+    "auth",
+    "authorization",
+    "password",
+    "secret",
+    "client_secret",
+    "sig",
+    "signature",
+    "x-amz-signature",
+    "x-amz-security-token",
+    "x-goog-signature",
+};
+
+// "?key=value" or "&key=value", the value not empty.
+Found secret_parameter_at(std::string_view here) {
+  if (here.empty() || (here[0] != '?' && here[0] != '&')) return {};
+  const std::size_t equals = here.find('=');
+  const std::size_t end = std::min(here.find_first_of("&# ", 1), here.size());
+  if (equals >= end || equals + 1 == end) return {};
+  if (std::ranges::find(kSecretParameters, lowered(here.substr(1, equals - 1))) == kSecretParameters.end())
+    return {};
+  return {equals + 1, end};
+}
+
 }  // namespace
 
 std::string masked(std::string_view text) {
@@ -110,6 +97,11 @@ std::string masked(std::string_view text) {
     if (found.size > 0) {
       result.append(text.substr(at, found.keep)).append("***");
       at += found.size;
+      continue;
+    }
+    if (const Found secret = secret_parameter_at(text.substr(at)); secret.size > 0) {
+      result.append(text.substr(at, secret.keep)).append("*");
+      at += secret.size;
       continue;
     }
     if (text.substr(at).starts_with(kAuthority)) {

@@ -8,9 +8,9 @@
 
 namespace sallyport::audit {
 
-// GitHub's, GitLab's, Anthropic's, OpenAI's, Slack's, AWS's, npm's and PyPI's tokens and JSON Web Tokens
-// become their prefix and "***"; the user information of a URL becomes "*". Never longer than `text`; masking
-// it again changes nothing.
+// Tokens of base/token_shape.h and JSON Web Tokens become their prefix and "***"; the user information of a
+// URL and the values of parameters such as "key" and "signature" become "*". Never longer than `text`;
+// masking it again changes nothing.
 std::string masked(std::string_view text);
 
 }  // namespace sallyport::audit

@@ -43,6 +43,15 @@ TEST(Masked, HidesTokensAndLeavesTheRest) {
       {"words with sk-", "task-force-of-twenty-people-and-more", "task-force-of-twenty-people-and-more"},
       {"npm's variables", "npm_config_registry_and_some_more_words",
        "npm_config_registry_and_some_more_words"},
+      {"Hugging Face", "hf_" + x(34), "hf_***"},
+      {"a word with hf_", "shelf_" + x(34), "shelf_" + x(34)},
+      {"Google key", "AIza" + x(35), "AIza***"},
+      {"Google token", "ya29." + x(60), "ya29.***"},
+      {"a key in a query", "/v1/x?key=opaque&alt=sse", "/v1/x?key=*&alt=sse"},
+      {"in any case, wherever it stands", "/v1?a=b&Access_Token=opaque#x", "/v1?a=b&Access_Token=*#x"},
+      {"a signature", "GET https://h/x?X-Amz-Signature=abc then", "GET https://h/x?X-Amz-Signature=* then"},
+      {"no value", "/v1?key=&token", "/v1?key=&token"},
+      {"a name that only begins so", "/v1?keys=1&keyword=2", "/v1?keys=1&keyword=2"},
       {"a prefix at the end", "ghp_", "ghp_"},
       {"nothing", "", ""},
   };
@@ -53,7 +62,8 @@ TEST(Masked, HidesTokensAndLeavesTheRest) {
 }
 
 TEST(Masked, IsNeverLongerThanTheText) {
-  for (const std::string& text : {std::string("://a@"), std::string("://@"), "ghp_" + x(20)}) {
+  for (const std::string& text :
+       {std::string("://a@"), std::string("://@"), "ghp_" + x(20), std::string("?key=a")}) {
     EXPECT_LE(masked(text).size(), text.size()) << text;
   }
 }
