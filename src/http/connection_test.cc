@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "http/fake_stream.h"
 #include "http/limits.h"
@@ -365,6 +366,44 @@ TEST(HttpConnection, GivesEveryHeadTheLimitThatItWasMadeWith) {
       std::chrono::milliseconds(7),  // before the end, which reads like a head
       kLingerTimeout};
   EXPECT_EQ(stream.total_limits, wanted);
+}
+
+// What the process has on its heap whenever somebody waits for the client.
+class RestingStream final : public FakeStream {
+ public:
+  using FakeStream::FakeStream;
+  net::Task<Status> wait_readable() override {
+    heap.push_back(::mallinfo2().uordblks);
+    return FakeStream::wait_readable();
+  }
+  std::vector<std::size_t> heap;
+};
+
+constexpr std::size_t kSmall = kReadBytes / 4;
+
+// An empty string may keep its memory: thousands of connections rest at once.
+TEST(Connection, HoldsNoBufferBetweenRequests) {
+  const std::string request = "POST /a HTTP/1.1\r\nHost: ok.test\r\nContent-Length: 2\r\n\r\nhi";
+  RestingStream stream({request, request});
+  Connection connection(stream, 443);
+  EXPECT_EQ(run_alone(transcript(connection)), "POST/a=hi;POST/a=hi;end;");
+  // It rests, and reads; twice, and rests.
+  ASSERT_GE(stream.heap.size(), 5U);
+  EXPECT_LT(stream.heap[2], stream.heap[0] + kSmall);
+  EXPECT_LT(stream.heap[4], stream.heap[0] + kSmall);
+}
+
+TEST(Connection, HoldsNoBufferBesideATunnel) {
+  FakeStream stream({"CONNECT ok.test:443 HTTP/1.1\r\n\r\nearly"}, FakeStream::End::Silence);
+  Connection connection(stream, 80, policy::Timeouts{}.request_head, Entry::Proxy);
+  const std::size_t before = ::mallinfo2().uordblks;
+  const auto open = [&]() -> net::Task<std::size_t> {
+    const auto head = co_await connection.next_request();
+    EXPECT_TRUE(head && *head);
+    EXPECT_EQ((co_await connection.open_tunnel()).value_or(""), "early");
+    co_return ::mallinfo2().uordblks;
+  };
+  EXPECT_LT(run_alone(open()), before + kSmall);
 }
 
 }  // namespace
