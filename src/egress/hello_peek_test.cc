@@ -1,6 +1,7 @@
 #include "egress/hello_peek.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <functional>
 #include <optional>
@@ -143,7 +144,8 @@ TEST_F(HelloPeek, HasALimitForTheWholeHello) {
         const std::string endless = record(message(std::string(16'000, 'x')));
         for (const char byte : endless) {
           if (::send(socket, &byte, 1, MSG_NOSIGNAL) != 1) return;
-          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          pollfd gone{.fd = socket, .events = POLLRDHUP, .revents = 0};
+          if (::poll(&gone, 1, 10) != 0) return;
         }
       },
       "", std::chrono::milliseconds(100));

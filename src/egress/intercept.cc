@@ -136,23 +136,11 @@ Result<std::unique_ptr<Interceptor>> Interceptor::make(net::Worker& worker, net:
   return made;
 }
 
-net::Task<std::expected<Intercepted, HandshakeRefusal>> Interceptor::accept(Fd socket, Judge judge) {
-  return shake_hands(std::move(socket), "", kHandshakeLimit, std::move(judge));
-}
-
 net::Task<std::expected<Intercepted, HandshakeRefusal>> Interceptor::accept(PeekedHello peeked, Judge judge) {
-  return shake_hands(std::move(peeked.socket), std::move(peeked.bytes), peeked.until - net::Clock::now(),
-                     std::move(judge));
-}
-
-net::Task<std::expected<Intercepted, HandshakeRefusal>> Interceptor::shake_hands(Fd socket,
-                                                                                 std::string already_read,
-                                                                                 net::Clock::duration limit,
-                                                                                 Judge judge) {
   Handshake handshake;
   handshake.judge = std::move(judge);
-  auto accepted = co_await net::accept_tls(worker_, *context_, &handshake, std::move(socket), limit,
-                                           std::move(already_read));
+  auto accepted = co_await net::accept_tls(worker_, *context_, &handshake, std::move(peeked.socket),
+                                           peeked.until - net::Clock::now(), std::move(peeked.bytes));
   const std::string name = handshake.host ? handshake.host->str() : "";
   if (!accepted) {
     Error error = handshake.refusal ? *std::move(handshake.refusal) : std::move(accepted).error();

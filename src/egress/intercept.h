@@ -35,12 +35,10 @@ class Interceptor {
   Interceptor(const Interceptor&) = delete;
   Interceptor& operator=(const Interceptor&) = delete;
 
-  // A refused name sees the alert unrecognized_name, and the judge's error is the refusal's. Besides: NoSni,
+  // The judge is asked although the ClientHello was looked at: of what OpenSSL reads, and of a second one. A
+  // refused name sees the alert unrecognized_name, and the judge's error is the refusal's. Besides: NoSni,
   // IpLiteral, BadRequest (a malformed name, or a client that speaks no HTTP/1.1), TooLarge, NotTls,
   // ClientTimeout, ClientClosed.
-  net::Task<std::expected<Intercepted, HandshakeRefusal>> accept(Fd socket, Judge judge);
-  // The same where the ClientHello was looked at before. The judge is asked all the same: a second one may
-  // come.
   net::Task<std::expected<Intercepted, HandshakeRefusal>> accept(PeekedHello peeked, Judge judge);
 
  private:
@@ -48,10 +46,6 @@ class Interceptor {
   struct Callbacks;
 
   Interceptor(net::Worker& worker, net::KeyPair ca);
-
-  net::Task<std::expected<Intercepted, HandshakeRefusal>> shake_hands(Fd socket, std::string already_read,
-                                                                      net::Clock::duration limit,
-                                                                      Judge judge);
 
   net::Worker& worker_;
   LeafCache leaves_;

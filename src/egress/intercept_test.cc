@@ -22,11 +22,8 @@ constexpr int kAlertProtocolVersion = 70;
 constexpr int kAlertUnrecognizedName = 112;
 constexpr int kAlertNoApplicationProtocol = 120;
 
-// Whether the ClientHello is looked at before the interceptor gets the connection.
-enum class Way : std::uint8_t { Direct, Peeked };
-
 // One handshake: the interceptor on this thread, `client` on another with its end of the connection.
-class Intercept : public ::testing::TestWithParam<Way> {
+class Intercept : public ::testing::Test {
  protected:
   Outcome handshake(const std::function<void(int socket)>& client) {
     auto [server_end, client_end] = test_sockets();
@@ -74,18 +71,13 @@ class Intercept : public ::testing::TestWithParam<Way> {
       judged_.push_back(host.str());
       return host.str() == "api.ok.test" ? Status() : fail(Reason::HostNotAllowed, "");
     };
-    if (GetParam() == Way::Direct) co_return co_await interceptor_->accept(std::move(socket), judge);
     auto peeked = co_await peek_hello(worker_, std::move(socket));
     if (!peeked) co_return std::unexpected(std::move(peeked).error());
     co_return co_await interceptor_->accept(*std::move(peeked), judge);
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Way, Intercept, ::testing::Values(Way::Direct, Way::Peeked), [](const auto& way) {
-  return std::string(way.param == Way::Direct ? "Direct" : "Peeked");
-});
-
-TEST_P(Intercept, AllowedNameIsServedUnderTheSessionsAuthority) {
+TEST_F(Intercept, AllowedNameIsServedUnderTheSessionsAuthority) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     const Outcome outcome = handshake({.max_version = version, .authority = ca_.certificate.get()});
     ASSERT_TRUE(outcome) << outcome.error().error.detail;
@@ -96,13 +88,13 @@ TEST_P(Intercept, AllowedNameIsServedUnderTheSessionsAuthority) {
   EXPECT_EQ(judged_, (std::vector<std::string>{"api.ok.test", "api.ok.test"}));
 }
 
-TEST_P(Intercept, TakesUpperCaseForTheSameName) {
+TEST_F(Intercept, TakesUpperCaseForTheSameName) {
   const Outcome outcome = handshake({.sni = "API.OK.Test", .authority = ca_.certificate.get()});
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->host.str(), "api.ok.test");
 }
 
-TEST_P(Intercept, RefusedNameSeesUnrecognizedNameAndKeepsTheJudgesReason) {
+TEST_F(Intercept, RefusedNameSeesUnrecognizedNameAndKeepsTheJudgesReason) {
   const Outcome outcome = handshake({.sni = "evil.test"});
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().error.reason, Reason::HostNotAllowed);
@@ -111,7 +103,7 @@ TEST_P(Intercept, RefusedNameSeesUnrecognizedNameAndKeepsTheJudgesReason) {
   EXPECT_EQ(alert_, kAlertUnrecognizedName);
 }
 
-TEST_P(Intercept, RefusesANameThatIsNoHostWithoutAskingTheJudge) {
+TEST_F(Intercept, RefusesANameThatIsNoHostWithoutAskingTheJudge) {
   struct Case {
     std::string sni;
     Reason reason;
@@ -135,7 +127,7 @@ TEST_P(Intercept, RefusesANameThatIsNoHostWithoutAskingTheJudge) {
   EXPECT_TRUE(judged_.empty());
 }
 
-TEST_P(Intercept, SpeaksHttp11AndNothingElse) {
+TEST_F(Intercept, SpeaksHttp11AndNothingElse) {
   const Outcome both = handshake({.alpn = "\x02h2\x08http/1.1"});
   ASSERT_TRUE(both);
   EXPECT_EQ(alpn_, "http/1.1");
@@ -150,7 +142,7 @@ TEST_P(Intercept, SpeaksHttp11AndNothingElse) {
   EXPECT_EQ(alpn_, "");
 }
 
-TEST_P(Intercept, RefusesTls10And11) {
+TEST_F(Intercept, RefusesTls10And11) {
   for (const int version : {TLS1_VERSION, TLS1_1_VERSION}) {
     const Outcome outcome = handshake({.min_version = TLS1_VERSION, .max_version = version});
     ASSERT_FALSE(outcome) << version;
@@ -159,7 +151,7 @@ TEST_P(Intercept, RefusesTls10And11) {
   }
 }
 
-TEST_P(Intercept, RefusesToRenegotiateUnderAnotherName) {
+TEST_F(Intercept, RefusesToRenegotiateUnderAnotherName) {
   afterwards_ = [](net::Stream& stream) -> net::Task<> {
     std::array<char, 64> bytes{};
     EXPECT_FALSE(co_await stream.read_some(bytes)) << "the client ends a connection that stays as it was";
@@ -177,14 +169,14 @@ TEST_P(Intercept, RefusesToRenegotiateUnderAnotherName) {
   EXPECT_EQ(judged_, std::vector<std::string>{"api.ok.test"});
 }
 
-TEST_P(Intercept, JudgesTheSecondHelloAfterARetryToo) {
+TEST_F(Intercept, JudgesTheSecondHelloAfterARetryToo) {
   // The first key share is of a group that is not ours, so the server asks for another.
   const Outcome outcome = handshake({.groups = "ffdhe8192:P-256"});
   ASSERT_TRUE(outcome) << outcome.error().error.detail;
   EXPECT_EQ(judged_, (std::vector<std::string>{"api.ok.test", "api.ok.test"}));
 }
 
-TEST_P(Intercept, ResumesNothing) {
+TEST_F(Intercept, ResumesNothing) {
   EXPECT_TRUE(handshake([&](int socket) {
     TestClient client(socket, {.max_version = TLS1_2_VERSION});
     connected_ = client.connect();
@@ -224,7 +216,7 @@ std::string in_records_of(std::string_view record, std::size_t size) {
   return out;
 }
 
-TEST_P(Intercept, ReadsAClientHelloHoweverItIsCut) {
+TEST_F(Intercept, ReadsAClientHelloHoweverItIsCut) {
   for (const std::string sni : {"api.ok.test", "evil.test"}) {
     const std::string hello = client_hello_bytes({.sni = sni});
     ASSERT_GT(hello.size(), 100U);
@@ -255,7 +247,7 @@ std::string hello_of(std::size_t body_bytes) {
   return in_records_of("\x16\x03\x01\0\0"s + message, 4096);
 }
 
-TEST_P(Intercept, StopsReadingAHelloPastItsLimit) {
+TEST_F(Intercept, StopsReadingAHelloPastItsLimit) {
   const Outcome outcome = handshake([&](int socket) {
     send_all(socket, hello_of(std::size_t{64} * 1024));
     received(socket);
@@ -265,7 +257,7 @@ TEST_P(Intercept, StopsReadingAHelloPastItsLimit) {
   EXPECT_TRUE(judged_.empty());
 }
 
-TEST_P(Intercept, RefusesWhatIsNotTls) {
+TEST_F(Intercept, RefusesWhatIsNotTls) {
   struct Case {
     std::string_view what;
     std::string bytes;
@@ -282,9 +274,8 @@ TEST_P(Intercept, RefusesWhatIsNotTls) {
        Reason::NotTls},
       {"an alert", "\x15\x03\x03\0\x02\x02\x28"s, Reason::NotTls},
       {"a record longer than any", "\x16\x03\x01\xff\xff"s + std::string(100, 'x'), Reason::TooLarge},
-      // OpenSSL takes SSLv2's ClientHello, which has no place for a name.
-      {"SSLv2", "\x80\x2e\x01\x03\x03\0\x15\0\0\0\x10"s + std::string(37, '\x07'),
-       GetParam() == Way::Direct ? Reason::NoSni : Reason::NotTls},
+      // OpenSSL would take SSLv2's ClientHello, which has no place for a name.
+      {"SSLv2", "\x80\x2e\x01\x03\x03\0\x15\0\0\0\x10"s + std::string(37, '\x07'), Reason::NotTls},
   };
   for (const auto& test : cases) {
     const Outcome outcome = handshake([&](int socket) {
@@ -299,7 +290,7 @@ TEST_P(Intercept, RefusesWhatIsNotTls) {
   EXPECT_TRUE(judged_.empty());
 }
 
-TEST_P(Intercept, TellsAClientThatLeavesWithoutAWord) {
+TEST_F(Intercept, TellsAClientThatLeavesWithoutAWord) {
   const Outcome outcome = handshake([](int socket) { ::shutdown(socket, SHUT_WR); });
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().error.reason, Reason::ClientClosed);
