@@ -188,12 +188,9 @@ net::Task<Outcome> Serving::switch_over(Outcome outcome) {
 // ---- saying no ----
 
 net::Task<Fate> Serving::refuse(Error error) {
-  event_.kind = audit::Kind::Refused;
-  event_.reason = error.reason;
-  event_.detail = std::move(error.detail);
-  // Whether or not the line can be written: it is refused.
-  co_await context_.recorder.record(event_);
-  co_return co_await tell_refusal(error.reason);
+  const Reason reason = error.reason;
+  co_await context_.recorder.refuse(event_, std::move(error));
+  co_return co_await tell_refusal(reason);
 }
 
 net::Task<Fate> Serving::tell_refusal(Reason reason) {

@@ -62,26 +62,24 @@ net::Task<> Tunnels::carry(TunnelRequest request, Fd client, std::string early) 
   auto making = usage_.connects.take();
   const auto now = net::Clock::now();
   if (!tunnel) {
-    co_await refuse(std::move(event), std::move(client), Reason::TooMany,
-                    std::to_string(usage_.tunnels_to.taken(host)) + " tunnels to this host are open");
+    co_await refuse(
+        std::move(event), std::move(client),
+        {Reason::TooMany, std::to_string(usage_.tunnels_to.taken(host)) + " tunnels to this host are open"});
   } else if (!making) {
-    co_await refuse(std::move(event), std::move(client), Reason::Overloaded,
-                    std::to_string(usage_.connects.taken()) + " upstream connections are being made");
+    co_await refuse(std::move(event), std::move(client),
+                    {Reason::Overloaded,
+                     std::to_string(usage_.connects.taken()) + " upstream connections are being made"});
   } else if (!usage_.upload.has_any(now) || !usage_.download.has_any(now)) {
-    co_await refuse(std::move(event), std::move(client), Reason::TooMany,
-                    std::string(told(net::TunnelEnding::Spent).detail));
+    co_await refuse(std::move(event), std::move(client),
+                    {Reason::TooMany, std::string(told(net::TunnelEnding::Spent).detail)});
   } else {
     co_await carry_recorded(std::move(event), host, std::move(client), std::move(early), *std::move(making));
   }
 }
 
-net::Task<> Tunnels::refuse(audit::Event event, Fd client, Reason reason, std::string detail) {
+net::Task<> Tunnels::refuse(audit::Event event, Fd client, Error error) {
   os::reset_on_close(client);
-  event.kind = audit::Kind::Refused;
-  event.reason = reason;
-  event.detail = std::move(detail);
-  // Refused it is whether or not the line could be written.
-  static_cast<void>(co_await recorder_.record(std::move(event)));
+  co_await recorder_.refuse(std::move(event), std::move(error));
 }
 
 // `making` is free again when this returns.

@@ -40,7 +40,7 @@ class Tunnels {
   net::Task<> carry(TunnelRequest request, Fd client, std::string early);
 
  private:
-  net::Task<> refuse(audit::Event event, Fd client, Reason reason, std::string detail);
+  net::Task<> refuse(audit::Event event, Fd client, Error error);
   net::Task<Result<net::Dialled>> dial(policy::HostName host, std::uint16_t port, Slots::Slot making);
   net::Task<> carry_recorded(audit::Event event, policy::HostName host, Fd client, std::string early,
                              Slots::Slot making);

@@ -165,7 +165,7 @@ net::Task<> Doors::serve_use(Fd connection, wire::HostDoor door, std::string des
       target.port = policy::kHttpPort;
       return serve_plain_http(std::move(connection), std::move(target));
     case wire::HostDoorUse::Dns:
-      return serve_dns(std::move(connection));
+      return dns_.serve_tcp(std::move(connection));
     case wire::HostDoorUse::Fixed:
       target.port = door.target->authority.port;
       target.host = std::move(door.target->authority.host);
@@ -184,10 +184,6 @@ net::Task<> Doors::serve_tls(Fd connection, Target target) {
 net::Task<> Doors::serve_plain_http(Fd connection, Target target) {
   target.entry = audit::Entry::Http;
   return front_.serve_plain_http(std::move(connection), "", std::move(target));
-}
-
-net::Task<> Doors::serve_dns(Fd connection) {
-  co_await dns_.serve_tcp(std::move(connection));
 }
 
 net::Task<> Doors::wait_for_room() {

@@ -51,7 +51,6 @@ class Doors {
   net::Task<> serve_use(Fd connection, wire::HostDoor door, std::string destination);
   net::Task<> serve_tls(Fd connection, Target target);
   net::Task<> serve_plain_http(Fd connection, Target target);
-  net::Task<> serve_dns(Fd connection);
   Status check_owner(const Fd& connection) const;
   net::Task<> wait_for_room();
 

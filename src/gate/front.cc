@@ -27,20 +27,16 @@ struct Refused {
   std::string destination;
   std::string host;
   std::uint16_t port;
-  Error error;
 };
 
 audit::Event event_of(Refused refused) {
   audit::Event event;
-  event.kind = audit::Kind::Refused;
   event.request = audit::new_request_id();
   event.entry = refused.entry;
   event.scheme = refused.scheme;
   event.destination = std::move(refused.destination);
   event.host = std::move(refused.host);
   event.port = refused.port;
-  event.reason = refused.error.reason;
-  event.detail = std::move(refused.error.detail);
   return event;
 }
 
@@ -100,7 +96,7 @@ net::Task<> Front::serve_name(Fd connection, Target target) {
   if (decision.allowed() && decision.carriage == policy::Carriage::Raw) {
     target.entry = audit::Entry::Tcp;
     if (may_begin_tunnel(target)) {
-      co_await carry(std::move(connection), "", std::move(target));
+      co_await carry(std::move(connection), "", std::move(target), decision);
     } else {
       co_await refuse_address(std::move(connection), std::move(target), Reason::TooMany);
     }
@@ -118,19 +114,16 @@ net::Task<> Front::serve_name(Fd connection, Target target) {
 
 net::Task<> Front::refuse(Fd connection, std::string destination, Error error) {
   os::reset_on_close(connection);
-  // Refused it is whether or not the line could be written.
-  static_cast<void>(co_await session_.recorder().record(
-      event_of({audit::Entry::Tcp, "", std::move(destination), "", 0, std::move(error)})));
+  co_await session_.recorder().refuse(event_of({audit::Entry::Tcp, "", std::move(destination), "", 0}),
+                                      std::move(error));
 }
 
 net::Task<> Front::refuse_address(Fd connection, Target target, Reason reason) {
   os::reset_on_close(connection);
-  static_cast<void>(co_await session_.recorder().record(event_of({audit::Entry::Tcp,
-                                                                  "",
-                                                                  std::move(target.destination),
-                                                                  target.host ? target.host->str() : "",
-                                                                  target.port,
-                                                                  {reason, ""}})));
+  std::string host = target.host ? target.host->str() : "";
+  co_await session_.recorder().refuse(
+      event_of({audit::Entry::Tcp, "", std::move(target.destination), std::move(host), target.port}),
+      {reason, ""});
 }
 
 net::Task<> Front::serve_probe(Fd connection, os::Endpoint destination) {
@@ -142,16 +135,17 @@ net::Task<> Front::serve_probe(Fd connection, os::Endpoint destination) {
     if (co_await stream->write_all(probe.door_line)) static_cast<void>(co_await stream->shutdown_write());
     co_return;
   }
-  static_cast<void>(co_await session_.recorder().record(event_of(
-      {audit::Entry::Tcp, "", destination.text(), "", destination.port, not_the_probe(line, probe)})));
+  co_await session_.recorder().refuse(
+      event_of({audit::Entry::Tcp, "", destination.text(), "", destination.port}),
+      not_the_probe(line, probe));
 }
 
 // Who named a host already, by its address or in a CONNECT, must stay with it. Any other address says
 // nothing: the name is what is dialled.
-Result<policy::Carriage> Front::judge(const policy::HostName& host, const Target& target) const {
+Result<policy::Decision> Front::judge(const policy::HostName& host, const Target& target) const {
   const auto decision = policy::decide(session_.grant(), policy::Connect{host, target.port});
   if (!decision.allowed()) return fail(decision.reason, "");
-  if (!target.host || *target.host == host) return decision.carriage;
+  if (!target.host || *target.host == host) return decision;
   return fail(Reason::SniMismatch, "the connection is to " + target.host->str());
 }
 
@@ -162,22 +156,22 @@ net::Task<> Front::serve_tls(Fd connection, std::string early, Target target) {
     co_return;
   }
   const policy::HostName host = peeked->hello.host;
-  auto carriage = judge(host, target);
-  // The name that can be read is not the one that a CDN would go by.
-  if (carriage && *carriage == policy::Carriage::Splice && peeked->hello.has_ech) {
-    carriage = fail(Reason::EchRefused, "");
+  auto decision = judge(host, target);
+  const bool spliced = decision && decision->carriage == policy::Carriage::Splice;
+  if (spliced && peeked->hello.has_ech) {
+    // The name that can be read is not the one that a CDN would go by.
+    decision = fail(Reason::EchRefused, "");
+  } else if (spliced && !may_begin_tunnel(target)) {
+    decision = fail(Reason::TooMany, std::string(kTooFast));
   }
-  if (carriage && *carriage == policy::Carriage::Splice && !may_begin_tunnel(target)) {
-    carriage = fail(Reason::TooMany, std::string(kTooFast));
-  }
-  if (!carriage) {
-    egress::send_alert(peeked->socket, carriage.error().reason);
-    co_await refuse_handshake(std::move(target), {std::move(carriage).error(), host.str()});
-  } else if (*carriage == policy::Carriage::Inspect) {
+  if (!decision) {
+    egress::send_alert(peeked->socket, decision.error().reason);
+    co_await refuse_handshake(std::move(target), {std::move(decision).error(), host.str()});
+  } else if (decision->carriage == policy::Carriage::Inspect) {
     co_await serve_inspected(*std::move(peeked), std::move(target));
   } else {
     target.host = host;
-    co_await carry(std::move(peeked->socket), std::move(peeked->bytes), std::move(target));
+    co_await carry(std::move(peeked->socket), std::move(peeked->bytes), std::move(target), *decision);
   }
 }
 
@@ -186,18 +180,18 @@ bool Front::may_begin_tunnel(const Target& target) const {
 }
 
 net::Task<> Front::refuse_handshake(Target target, egress::HandshakeRefusal refusal) {
-  static_cast<void>(co_await session_.recorder().record(
-      event_of({target.entry, "https", std::move(target.destination), std::move(refusal.host), target.port,
-                std::move(refusal.error)})));
+  co_await session_.recorder().refuse(
+      event_of({target.entry, "https", std::move(target.destination), std::move(refusal.host), target.port}),
+      std::move(refusal.error));
 }
 
 net::Task<> Front::serve_inspected(egress::PeekedHello peeked, Target target) {
-  auto tls = co_await session_.interceptor.accept(std::move(peeked),
-                                                  [this, &target](const policy::HostName& host) -> Status {
-                                                    auto carriage = judge(host, target);
-                                                    if (!carriage) return fail(std::move(carriage));
-                                                    return {};
-                                                  });
+  const auto judge_again = [this, &target](const policy::HostName& host) -> Status {
+    auto decision = judge(host, target);
+    if (!decision) return fail(std::move(decision));
+    return {};
+  };
+  auto tls = co_await session_.interceptor.accept(std::move(peeked), judge_again);
   if (!tls) {
     co_await refuse_handshake(std::move(target), std::move(tls).error());
     co_return;
@@ -225,8 +219,7 @@ net::Task<> Front::serve_plain_http(Fd connection_fd, std::string early, Target 
                                             connection));
 }
 
-net::Task<> Front::carry(Fd connection, std::string early, Target target) {
-  const auto decision = policy::decide(session_.grant(), policy::Connect{*target.host, target.port});
+net::Task<> Front::carry(Fd connection, std::string early, Target target, policy::Decision decision) {
   const bool raw = decision.carriage == policy::Carriage::Raw;
   std::string rule =
       decision.rule ? policy::source_of(session_.grant(), *decision.rule).str() : std::string();

@@ -95,7 +95,7 @@ class Front {
   net::Task<> serve_name(Fd connection, Target target);
   net::Task<> serve_inspected(egress::PeekedHello peeked, Target target);
   // As it is: spliced TLS, and what [[tcp]] opens.
-  net::Task<> carry(Fd connection, std::string early, Target target);
+  net::Task<> carry(Fd connection, std::string early, Target target, policy::Decision decision);
   net::Task<> serve_connect(http::RequestHead head, std::unique_ptr<net::Stream> stream,
                             http::Connection& connection, Target target);
 
@@ -107,7 +107,7 @@ class Front {
   net::Task<> refuse_address(Fd connection, Target target, Reason reason);
   net::Task<> refuse_handshake(Target target, egress::HandshakeRefusal refusal);
   // How to go on with a connection to `host` and the target's port; or why not.
-  Result<policy::Carriage> judge(const policy::HostName& host, const Target& target) const;
+  Result<policy::Decision> judge(const policy::HostName& host, const Target& target) const;
 
   Session session_;
   std::optional<Probe> probe_;

@@ -29,21 +29,19 @@ net::Task<> Front::refuse_connect(http::RequestHead head, http::Connection& conn
                                   policy::Decision decision) {
   const policy::Connect asked{*target.host, target.port};
   audit::Event event;
-  event.kind = audit::Kind::Refused;
   event.request = audit::new_request_id();
   event.entry = target.entry;
   event.destination = std::move(target.destination);
   event.host = asked.host.str();
   event.port = asked.port;
   event.method = std::move(head.method);
-  event.reason = decision.reason;
-  if (decision.reason == Reason::TooMany) event.detail = kTooFast;
   if (decision.rule) event.rule = policy::source_of(session_.grant(), *decision.rule).str();
   const std::string id = event.request;
-  // Refused it is whether or not the line could be written.
-  static_cast<void>(co_await session_.recorder().record(std::move(event)));
+  const bool too_fast = decision.reason == Reason::TooMany;
+  co_await session_.recorder().refuse(std::move(event),
+                                      {decision.reason, std::string(too_fast ? kTooFast : "")});
   std::string particulars = asked.host.str();
-  if (decision.reason != Reason::TooMany) particulars += forward::how_to_allow(asked);
+  if (!too_fast) particulars += forward::how_to_allow(asked);
   static_cast<void>(co_await http::refuse(connection, {decision.reason, std::move(particulars), id}));
   co_await connection.finish();
 }
@@ -73,7 +71,7 @@ net::Task<> Front::serve_connect(http::RequestHead head, std::unique_ptr<net::St
       co_await serve_plain_http(std::move(socket), *std::move(early), std::move(target));
       break;
     case policy::Carriage::Raw:
-      co_await carry(std::move(socket), *std::move(early), std::move(target));
+      co_await carry(std::move(socket), *std::move(early), std::move(target), decision);
       break;
   }
 }

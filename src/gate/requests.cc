@@ -9,17 +9,14 @@ namespace sallyport::gate {
 namespace {
 
 // The line of a request that could not even be read.
-audit::Event unreadable(const RequestSource& source, Error error) {
+audit::Event unreadable(const RequestSource& source) {
   audit::Event event;
-  event.kind = audit::Kind::Refused;
   event.request = audit::new_request_id();
   event.entry = source.entry;
   event.scheme = name(source.scheme);
   event.destination = source.destination;
   event.host = source.host ? source.host->str() : "";
   event.port = source.port;
-  event.reason = error.reason;
-  event.detail = std::move(error.detail);
   return event;
 }
 
@@ -44,11 +41,8 @@ net::Task<forward::Fate> refuse_one_too_many(Gateways gateways, const forward::C
                                              http::Connection& connection, http::RequestHead head,
                                              std::string detail) {
   audit::Event event = forward::event_of(client, head);
-  event.kind = audit::Kind::Refused;
-  event.reason = Reason::TooMany;
-  event.detail = std::move(detail);
   const std::string id = event.request;
-  static_cast<void>(co_await gateways.git.recorder.record(std::move(event)));
+  co_await gateways.git.recorder.refuse(std::move(event), {Reason::TooMany, std::move(detail)});
   static_cast<void>(co_await http::refuse(connection, {Reason::TooMany, "", id}));
   co_return connection.reusable() ? forward::Fate::KeepAlive : forward::Fate::Close;
 }
@@ -74,10 +68,9 @@ net::Task<forward::Fate> serve_one(Gateways gateways, const forward::ClientSide&
 net::Task<> refuse_unreadable(Gateways gateways, const RequestSource& source, http::Connection& connection,
                               Error error) {
   const Reason reason = error.reason;
-  audit::Event event = unreadable(source, std::move(error));
+  audit::Event event = unreadable(source);
   const std::string id = event.request;
-  // Refused it is whether or not the line could be written.
-  static_cast<void>(co_await gateways.git.recorder.record(std::move(event)));
+  co_await gateways.git.recorder.refuse(std::move(event), std::move(error));
   static_cast<void>(co_await http::refuse(connection, {reason, "", id}));
 }
 

@@ -29,7 +29,7 @@ class HttpPath {
   // A URL of git's protocol, or one that some server may take for it. Such requests are judged by [[git]]
   // rules alone.
   bool is_git() const;
-  // The name and value of a query's parameter are not looked at but for this: "" when there is no query.
+  // Raw, without the '?'; "" when there is none. No rule is about it.
   std::string_view query() const;
 
  private:
