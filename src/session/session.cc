@@ -172,7 +172,7 @@ Status Session::start_sandbox() {
   // Nobody but the sandbox may keep its terminal or pipes open, or their readers would never see an end.
   for (Fd& fd : stdio_) fd.reset();
 
-  loop_.watch(init_.get(), POLLIN, [this](short) { on_init_readable(); });
+  loop_.watch(init_.get(), POLLIN, [this](short) { hear_init(); });
   loop_.watch(sandbox_->pidfd.get(), POLLIN, [this](short) { on_sandbox_end(); });
   return {};
 }
@@ -281,16 +281,21 @@ void Session::tell_init(const sandbox::ToInit& message, std::span<const int> fds
   (void)os::send_packet(init_.get(), sandbox::encode(message), fds);
 }
 
-void Session::on_init_readable() {
+// True: there may be more.
+bool Session::hear_init() {
   auto packet = os::recv_packet(init_.get());
-  if (packet && !*packet) return;
+  if (packet && !*packet) return false;
   if (!packet || (*packet)->end) {
     loop_.unwatch(init_.get());
-    return;
+    return false;
   }
   auto message = sandbox::decode_from_init((*packet)->bytes);
-  if (!message) return fail_session({Reason::SessionEnded, "the sandbox's init sent a message that is none"});
-  on_init_message(*message);
+  if (message) {
+    on_init_message(*message);
+  } else {
+    fail_session({Reason::SessionEnded, "the sandbox's init sent a message that is none"});
+  }
+  return true;
 }
 
 void Session::on_init_message(const sandbox::FromInit& message) {
@@ -329,6 +334,9 @@ void Session::on_exited(const sandbox::Exited& exited) {
 }
 
 void Session::on_sandbox_end() {
+  // Its last words may still wait: all of a short command can come to pass within one turn of the loop.
+  while (phase_ != Phase::Ending && hear_init()) {
+  }
   const auto status = os::wait_child(*sandbox_);
   loop_.unwatch(sandbox_->pidfd.get());
   sandbox_.reset();

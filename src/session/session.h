@@ -69,7 +69,7 @@ class Session {
   Status open_packet_log();
   void go();
 
-  void on_init_readable();
+  bool hear_init();
   void on_init_message(const sandbox::FromInit& message);
   void on_preflight_failed(const sandbox::Failed& failed);
   Status on_phase_passed(int phase);

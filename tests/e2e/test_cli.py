@@ -57,6 +57,24 @@ class Run(E2E):
                 self.assertEqual((outcome.code, "got" in outcome.stdout), (7, True), str(outcome))
                 (self.stage.work / "ready").unlink()
 
+    def test_last_words_are_heard_although_the_sandbox_has_ended(self):
+        # While the warden is held up, init says two things (its command was stopped, and has exited) and ends.
+        running = self.stage.start("checkpoint held\n"
+                                   "(until grep -q '^State:.T' /proc/$$/status; do :; done; kill -CONT $$) &\n"
+                                   "kill -STOP $$; wait; exit 42")
+        running.wait_for_checkpoint("held")
+        warden, sandbox = running.pids_of("sallyportd")[0], running.pids_of("bwrap")[0]
+        os.kill(warden, signal.SIGSTOP)
+        running.pass_checkpoint("held")
+        running.wait_for(lambda: sandbox not in running.tree(), "the sandbox's end")
+        os.kill(warden, signal.SIGCONT)
+        while running.process.poll() is None:
+            running.process.send_signal(signal.SIGCONT)  # it stops as its command did
+            time.sleep(0.02)
+        outcome = running.finish()
+        self.assertEqual(outcome.code, 42, str(outcome))
+        self.assertEqual(outcome.events("alarm"), [])
+
     def test_a_signal_before_the_command_runs_ends_everything(self):
         # At once when bubblewrap is there, and a little later: in its first milliseconds its parts are not tied together.
         for milliseconds in (0, 1, 2, 4, 8, 16, 32):
