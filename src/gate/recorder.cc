@@ -21,7 +21,7 @@ Status Recorder::tell_lost() {
   alarm.kind = audit::Kind::Alarm;
   alarm.reason = Reason::AuditUnavailable;
   alarm.detail = std::to_string(lost_) + " events of the gate were lost";
-  Status sent = send(std::move(alarm), ++last_number_);
+  Status sent = send(std::move(alarm), wire::kNobodyWaits);
   if (sent) lost_ = 0;
   return sent;
 }
@@ -40,7 +40,7 @@ net::Task<Status> Recorder::record(audit::Event event) {
 }
 
 void Recorder::note(audit::Event event) {
-  if (!tell_lost() || !send(std::move(event), ++last_number_)) ++lost_;
+  if (!tell_lost() || !send(std::move(event), wire::kNobodyWaits)) ++lost_;
 }
 
 void Recorder::written(std::uint64_t number, bool written) {

@@ -29,6 +29,16 @@ std::vector<Fd> take_descriptors(msghdr& message) {
   return fds;
 }
 
+// Bytes of the next packet; a peer that is gone without a word has sent an empty one. -1: errno says why.
+ssize_t next_packet_bytes(int socket) {
+  for (;;) {
+    const ssize_t got = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC);
+    if (got >= 0) return got;
+    if (errno == ECONNRESET) return 0;
+    if (errno != EINTR) return -1;
+  }
+}
+
 }  // namespace
 
 Result<std::pair<Fd, Fd>> socket_pair(SocketKind kind) {
@@ -70,8 +80,19 @@ Status send_packet(int socket, std::string_view bytes, std::span<const int> fds)
 }
 
 Result<std::optional<Packet>> recv_packet(int socket) {
+  // Asked first, so that a packet takes just the room that it needs.
+  const ssize_t bytes = next_packet_bytes(socket);
+  if (bytes < 0 && would_block(errno)) return std::optional<Packet>();
+  if (bytes < 0) return fail_errno(Reason::Internal, "receive");
   Packet packet;
-  packet.bytes.resize(kMaxPacketBytes);
+  if (bytes == 0) {
+    packet.end = true;
+    return packet;
+  }
+  if (static_cast<std::size_t>(bytes) > kMaxPacketBytes) {
+    return fail(Reason::Internal, "receive: the packet is too large");
+  }
+  packet.bytes.resize(static_cast<std::size_t>(bytes));
   iovec part{packet.bytes.data(), packet.bytes.size()};
   alignas(cmsghdr) char control[kControlBytes];
   msghdr message{};
@@ -79,23 +100,10 @@ Result<std::optional<Packet>> recv_packet(int socket) {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-
-  ssize_t got = -1;
-  while ((got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0) {
-    if (errno == EINTR) continue;
-    if (would_block(errno)) return std::optional<Packet>();
-    if (errno != ECONNRESET) return fail_errno(Reason::Internal, "receive");
-    got = 0;
-    break;
-  }
+  // It lies there: this neither waits nor is interrupted.
+  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != bytes) return fail_errno(Reason::Internal, "receive");
   packet.fds = take_descriptors(message);
-  if ((message.msg_flags & MSG_TRUNC) != 0) return fail(Reason::Internal, "receive: the packet is too large");
   if ((message.msg_flags & MSG_CTRUNC) != 0) return fail(Reason::Internal, "receive: too many descriptors");
-  packet.bytes.resize(static_cast<std::size_t>(got));
-  if (got == 0) {
-    packet.end = true;
-    packet.fds.clear();
-  }
   return packet;
 }
 

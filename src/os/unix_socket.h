@@ -36,8 +36,8 @@ Result<std::pair<Fd, Fd>> socket_pair(SocketKind kind);
 // socket is full, Reason::SessionEnded when the peer is gone.
 Status send_packet(int socket, std::string_view bytes, std::span<const int> fds = {});
 
-// The next packet; nullopt when a non-blocking socket has none. A packet over the limits above is an error,
-// and none of its descriptors stays open.
+// The next packet, read by one thread alone; nullopt when a non-blocking socket has none. A packet over the
+// limits above is an error, after which the socket is of no more use; none of its descriptors stays open.
 Result<std::optional<Packet>> recv_packet(int socket);
 
 // The same, waiting for at most `timeout`; that it passed is an error.

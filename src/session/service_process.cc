@@ -1,11 +1,13 @@
 #include "session/service_process.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace sallyport::session {
 
@@ -43,23 +45,65 @@ Status ServiceProcess::start() {
 
   child_ = std::move(*child);
   control_ = std::move(ours);
-  loop_.watch(control_.get(), POLLIN, [this](short) { on_readable(); });
+  listen();
   callbacks_.on_start();
   return {};
 }
 
+void ServiceProcess::listen() {
+  loop_.watch(control_.get(), POLLIN, [this](short) { on_readable(); });
+}
+
 void ServiceProcess::send(std::string_view message, std::span<const int> fds) {
   if (!child_) return;
+  Status sent = queue_.empty() ? os::send_packet(control_.get(), message, fds) : queue(message, fds);
+  if (!sent && sent.error().reason == Reason::Overloaded && queue_.empty()) sent = queue(message, fds);
   // A failure shows as the end of its socket once it is killed, where a restart begins.
-  if (!os::send_packet(control_.get(), message, fds)) (void)os::kill_child(*child_, SIGKILL);
+  if (!sent) (void)os::kill_child(*child_, SIGKILL);
+}
+
+Status ServiceProcess::queue(std::string_view message, std::span<const int> fds) {
+  if (queue_.size() >= kMaxQueued) return fail(Reason::Overloaded, "too many messages wait");
+  Message copy{.bytes = std::string(message), .fds = {}};
+  for (const int fd : fds) {
+    Fd duplicate(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (!duplicate) return fail_errno(Reason::Internal, "fcntl F_DUPFD_CLOEXEC");
+    copy.fds.push_back(std::move(duplicate));
+  }
+  queue_.push_back(std::move(copy));
+  if (queue_.size() > 1) return {};
+  // It is heard again when it has listened: what it says would only want more answers.
+  loop_.watch(control_.get(), POLLOUT, [this](short) { flush(); });
+  deaf_timer_ = loop_.after(kMaxDeaf, [this] { (void)os::kill_child(*child_, SIGKILL); });
+  return {};
+}
+
+void ServiceProcess::flush() {
+  while (!queue_.empty()) {
+    const Message& next = queue_.front();
+    std::vector<int> fds;
+    for (const Fd& fd : next.fds) fds.push_back(fd.get());
+    if (Status sent = os::send_packet(control_.get(), next.bytes, fds); !sent) {
+      if (sent.error().reason == Reason::Overloaded) return;
+      queue_.clear();  // it is gone, as reading from it says
+      break;
+    }
+    queue_.pop_front();
+  }
+  loop_.cancel(*std::exchange(deaf_timer_, std::nullopt));
+  listen();
 }
 
 void ServiceProcess::on_readable() {
-  auto packet = os::recv_packet(control_.get());
-  if (!packet) return died();  // over our limits: not the program that we started
-  if (!*packet) return;
-  if ((*packet)->end) return died();
-  callbacks_.on_packet(std::move(**packet));
+  // A few at once spare calls of poll(2); not all, so that others have their turn.
+  for (int i = 0; i < kMaxPacketsPerTurn; ++i) {
+    auto packet = os::recv_packet(control_.get());
+    if (packet && !*packet) return;
+    // An error: over our limits, so not the program that we started.
+    if (!packet || (*packet)->end) return died();
+    callbacks_.on_packet(std::move(**packet));
+    if (!control_ || !queue_.empty()) return;
+  }
 }
 
 void ServiceProcess::died() {
@@ -81,6 +125,8 @@ std::string ServiceProcess::forget() {
   if (!child_) return "";
   loop_.unwatch(control_.get());
   control_.reset();
+  queue_.clear();
+  if (deaf_timer_) loop_.cancel(*std::exchange(deaf_timer_, std::nullopt));
   (void)os::kill_child(*child_, SIGKILL);
   const auto ended = os::wait_child(*child_);
   child_.reset();

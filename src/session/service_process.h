@@ -3,12 +3,15 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/fd.h"
 #include "os/event_loop.h"
 #include "os/process.h"
 #include "os/spawn.h"
@@ -23,6 +26,11 @@ class ServiceProcess {
   // The wait before the first restart; doubles with each one, up to the limit.
   static constexpr std::chrono::milliseconds kFirstBackOff{50};
   static constexpr std::chrono::milliseconds kLongestBackOff{2'000};
+  // Messages that wait for a process that is busy; it is not read from meanwhile, so they are few.
+  static constexpr std::size_t kMaxQueued = 64;
+  static constexpr int kMaxPacketsPerTurn = 32;
+  // A process that takes none of them for so long is as good as dead: it is killed, and restarted.
+  static constexpr std::chrono::seconds kMaxDeaf{10};
 
   struct Callbacks {
     // The process runs, for the first time or again: tell it everything it needs to know.
@@ -42,13 +50,22 @@ class ServiceProcess {
   ServiceProcess& operator=(const ServiceProcess&) = delete;
 
   Status start();
-  // A process that does not read its socket is as good as dead: it is killed, and restarted.
+  // In order, at once or when there is room. The descriptors stay the caller's.
   void send(std::string_view message, std::span<const int> fds = {});
   // Kills it for good.
   void stop();
   bool running() const { return child_.has_value(); }
 
  private:
+  struct Message {
+    std::string bytes;
+    std::vector<Fd> fds;
+  };
+
+  // For when there is room.
+  Status queue(std::string_view message, std::span<const int> fds);
+  void listen();
+  void flush();
   void on_readable();
   void died();
   // Kills and reaps it, if it has not ended; how it ended.
@@ -60,6 +77,8 @@ class ServiceProcess {
   Callbacks callbacks_;
   std::optional<os::Child> child_;
   Fd control_;
+  std::deque<Message> queue_;  // not empty: deaf_timer_ runs
+  std::optional<os::EventLoop::TimerId> deaf_timer_;
   int restarts_ = 0;
   std::optional<os::EventLoop::TimerId> restart_timer_;
 };

@@ -175,6 +175,7 @@ void Services::on_gate_packet(const os::Packet& packet) {
                      [this](const wire::AuditAppend& append) {
                        const bool written =
                            gate_may_record(append.event.kind) && journal_.append(append.event).has_value();
+                       if (append.number == wire::kNobodyWaits) return;
                        gate_.send(wire::encode(wire::ToGate(wire::AuditWritten{append.number, written})));
                      }},
              *message);

@@ -93,8 +93,9 @@ struct AuditWritten {
 // ---- gate -> warden ----
 
 struct Ready {};  // also vault -> warden
+inline constexpr std::uint64_t kNobodyWaits = 0;
 struct AuditAppend {
-  std::uint64_t number;  // counts up; answered by AuditWritten
+  std::uint64_t number;  // counts up, and is answered by AuditWritten; or kNobodyWaits
   audit::Event event;
 };
 
