@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
+#include <chrono>
 
 #include "base/text.h"
 
@@ -56,13 +56,13 @@ class Object {
 // RFC 3339 in UTC with microseconds.
 std::string time_text(std::chrono::system_clock::time_point time) {
   const auto microseconds = std::chrono::floor<std::chrono::microseconds>(time);
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(microseconds);
-  const std::time_t clock = std::chrono::system_clock::to_time_t(seconds);
-  std::tm parts{};
-  ::gmtime_r(&clock, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                     (microseconds - seconds).count());
+  const auto midnight = std::chrono::floor<std::chrono::days>(microseconds);
+  const std::chrono::year_month_day day(midnight);
+  const std::chrono::hh_mm_ss clock(microseconds - midnight);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", static_cast<int>(day.year()),
+                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
+                     clock.subseconds().count());
 }
 
 // What was asked for.
