@@ -32,7 +32,7 @@ import processes  # noqa: E402
 # Generous: only a hang reaches it. Sanitizers on a busy machine are slow.
 RUN_TIMEOUT_SECONDS = 180
 # Nobody else on the machine has it, so whatever runs or lies under it belongs to this test process.
-TEST_UID = 23000 + os.getpid() % 40000 if os.getuid() == 0 else os.getuid()
+TEST_UID = 23000 + int.from_bytes(os.urandom(4)) % 40000 if os.getuid() == 0 else os.getuid()
 
 
 def _programs():
