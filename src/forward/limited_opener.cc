@@ -37,6 +37,7 @@ class MeteredStream final : public net::Stream {
     co_return co_await stream_->write_all(bytes);
   }
   net::Task<Status> shutdown_write() override { return stream_->shutdown_write(); }
+  void stop_waiting() noexcept override { stream_->stop_waiting(); }
   void close() noexcept override { stream_->close(); }
   void limit_idle(net::Clock::duration limit) override { stream_->limit_idle(limit); }
   void limit_total(net::Clock::duration limit) override { stream_->limit_total(limit); }

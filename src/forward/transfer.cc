@@ -1,9 +1,9 @@
 #include "forward/transfer.h"
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
-#include <boost/asio/error.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -11,6 +11,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/buffer.h"
 #include "forward/limits.h"
 
 namespace sallyport::forward {
@@ -20,9 +21,8 @@ namespace asio = boost::asio;
 
 constexpr int kSwitchingProtocols = 101;
 
-// The two coroutines of a transfer and what they tell each other. Only the answer's returns by itself, and
-// the other one is cancelled then: never inside a read of the body or a call of the exchange, where bytes
-// would be lost, but only where it waits for the client to leave or for a change.
+// The two coroutines of a transfer and what they tell each other. Once the body has been sent its coroutine
+// watches whether the client leaves, until the answer is over.
 class Transferring {
  public:
   Transferring(Journey& journey, upstream::Exchange& exchange, const asio::any_io_executor& executor)
@@ -60,6 +60,7 @@ class Transferring {
   asio::steady_timer change_;  // never expires; cancelled when body_ has changed
   Body body_ = Body::Waiting;
   bool answer_decided_ = false;   // nothing more is to be sent
+  bool answer_over_ = false;      // and so is the transfer
   bool answer_complete_ = false;  // its last bytes are being written: the client may leave
   Outcome outcome_;
 };
@@ -83,7 +84,7 @@ net::Task<> Transferring::move_body() {
     exchange_.abort();
     if (connection_.response_begun()) connection_.abort();
   }
-  for (;;) co_await wait_for_change();
+  while (!answer_over_) co_await wait_for_change();
 }
 
 // Until the body's end, or until the upstream takes no more: then the answer says why. Fails when the client
@@ -91,15 +92,15 @@ net::Task<> Transferring::move_body() {
 net::Task<Status> Transferring::send_all() {
   if (!prefix_.empty() && !co_await send(prefix_)) co_return Status{};
   prefix_ = {};
-  std::string buffer(connection_.body_finished() ? 0 : kMoveBytes, '\0');
+  Buffer buffer(connection_.body_finished() ? 0 : kMoveBytes);
   while (!connection_.body_finished()) {
     if (answer_decided_) co_return Status{};
     body_ = Body::Reading;
-    const auto got = co_await connection_.read_body(buffer);
+    const auto got = co_await connection_.read_body(buffer.all());
     if (!got) co_return fail(Result(got));
     if (answer_decided_) co_return Status{};
     if (*got > max_body_ - outcome_.bytes_in) co_return fail(Reason::TooLarge, "the body");
-    if (*got > 0 && !co_await send(std::string_view(buffer).substr(0, *got))) co_return Status{};
+    if (*got > 0 && !co_await send(buffer.first(*got))) co_return Status{};
   }
   body_ = Body::Sending;
   co_await exchange_.end_body();
@@ -128,6 +129,9 @@ net::Task<> Transferring::move_answer() {
   answer_decided_ = true;
   if (body_ == Body::Sending) exchange_.abort();  // who answers and reads no further would hold it for long
   while (body_ != Body::Waiting) co_await wait_for_change();
+  answer_over_ = true;
+  connection_.stop_waiting();
+  change_.cancel();
 }
 
 net::Task<Status> Transferring::pass_on(upstream::AnswerHead head) {
@@ -160,28 +164,20 @@ net::Task<Status> Transferring::relay(Passage::Reply reply) {
 }
 
 net::Task<Status> Transferring::relay_body(std::optional<std::uint64_t> length) {
-  std::string buffer(kMoveBytes, '\0');
+  // Of an empty body the end is still to be read.
+  const std::uint64_t bytes = std::clamp<std::uint64_t>(length.value_or(kMoveBytes), 1, kMoveBytes);
+  Buffer buffer(static_cast<std::size_t>(bytes));
   for (;;) {
-    const auto got = co_await exchange_.read_body(buffer);
+    const auto got = co_await exchange_.read_body(buffer.all());
     if (!got) co_return fail(Result(got));
     if (*got == 0) break;
-    const auto passed = passage_.pass(std::string_view(buffer).substr(0, *got));
+    const auto passed = passage_.pass(buffer.first(*got));
     if (!passed) co_return fail(Result(passed));
     outcome_.bytes_out += passed->size();
     answer_complete_ = length == outcome_.bytes_out;
     if (auto written = co_await connection_.write_body(*passed); !written) co_return written;
   }
   co_return passage_.end();
-}
-
-// A coroutine that was cancelled throws operation_aborted; anything else is a bug that must not be lost.
-void rethrow_unless_cancelled(const std::exception_ptr& exception) {
-  if (!exception) return;
-  try {
-    std::rethrow_exception(exception);
-  } catch (const boost::system::system_error& error) {
-    if (error.code() != asio::error::operation_aborted) throw;
-  }
 }
 
 net::Task<Outcome> transfer(Journey& journey, upstream::Exchange& exchange) {
@@ -191,10 +187,10 @@ net::Task<Outcome> transfer(Journey& journey, upstream::Exchange& exchange) {
       asio::experimental::make_parallel_group(asio::co_spawn(executor, both.move_body(), asio::deferred),
                                               asio::co_spawn(executor, both.move_answer(), asio::deferred));
   const auto [order, body_exception, answer_exception] =
-      co_await group.async_wait(asio::experimental::wait_for_one(), asio::use_awaitable);
+      co_await group.async_wait(asio::experimental::wait_for_all(), asio::use_awaitable);
   (void)order;
-  rethrow_unless_cancelled(body_exception);
-  rethrow_unless_cancelled(answer_exception);
+  if (body_exception) std::rethrow_exception(body_exception);
+  if (answer_exception) std::rethrow_exception(answer_exception);
   Outcome outcome = both.take_outcome();
   if (outcome.error.reason != Reason::None && journey.connection.response_begun()) {
     journey.connection.abort();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/buffer.h"
 #include "base/text.h"
 #include "http/limits.h"
 #include "http/reply.h"
@@ -76,11 +77,12 @@ void Connection::consume(std::size_t bytes) {
   input_at_ = 0;
 }
 
-// Reads more behind what is pending. 0 at the client's end.
-net::Task<Result<std::size_t>> Connection::fill() {
+// Reads up to `bytes` more behind what is pending. 0 at the client's end.
+net::Task<Result<std::size_t>> Connection::fill(std::size_t bytes) {
   input_.erase(0, std::exchange(input_at_, 0));
   const std::size_t before = input_.size();
-  input_.resize(before + kReadBytes);
+  // Not filled with zeros that would be read over.
+  input_.resize_and_overwrite(before + bytes, [](char*, std::size_t size) { return size; });
   auto got = co_await stream_.read_some(std::span(input_).subspan(before));
   input_.resize(before + got.value_or(0));
   co_return got;
@@ -121,7 +123,7 @@ net::Task<Result<std::optional<RequestHead>>> Connection::read_head() {
       if (!head) co_return fail(std::move(head));
       co_return std::move(*head);
     }
-    const auto got = co_await fill();
+    const auto got = co_await fill(kHeadReadBytes);
     if (got && *got > 0) continue;
     // Between requests a client may leave as it likes: many do without TLS's last word.
     if (pending().empty()) co_return std::nullopt;
@@ -188,17 +190,18 @@ net::Task<Result<std::size_t>> Connection::read_chunked(std::span<char> into) {
     // All that is here goes on in one piece: every hop behind us then costs one call instead of one a chunk.
     if (!pending().empty()) continue;
     if (size > 0) co_return size;
-    const auto got = co_await fill();
+    const auto got = co_await fill(kReadBytes);
     if (!got) co_return got;
     if (*got == 0) co_return fail(Reason::ClientClosed, "in the middle of a body");
   }
 }
 
 net::Task<Status> Connection::drain_body(std::uint64_t max_bytes) {
-  std::string scratch(kReadBytes, '\0');
+  if (body_finished()) co_return Status{};
+  Buffer scratch(kReadBytes);
   std::uint64_t drained = 0;
   while (!body_finished()) {
-    const auto got = co_await read_body(scratch);
+    const auto got = co_await read_body(scratch.all());
     if (!got) co_return fail(Result(got));
     drained += *got;
     if (drained > max_bytes) co_return fail(Reason::TooLarge, "more body than is drained");
@@ -209,9 +212,7 @@ net::Task<Status> Connection::drain_body(std::uint64_t max_bytes) {
 net::Task<Status> Connection::wait_for_close() {
   if (!pending().empty()) co_return Status{};
   if (auto ready = co_await stream_.wait_readable(); !ready) co_return ready;
-  reading_ahead_ = true;
-  const auto got = co_await fill();
-  reading_ahead_ = false;
+  const auto got = co_await fill(kHeadReadBytes);
   if (!got) co_return fail(Result(got));
   if (*got == 0) co_return fail(Reason::ClientClosed, "while its answer was on the way");
   co_return Status{};
@@ -249,7 +250,6 @@ net::Task<Result<std::string>> Connection::switch_protocols(std::string protocol
   if (response_ != ResponseState::None || !body_finished()) {
     co_return fail(Reason::Internal, "a switch inside a request or its answer");
   }
-  if (reading_ahead_) co_return fail(Reason::ClientClosed, "bytes of the client were lost");
   std::string head =
       "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n";
   if (auto clean = append_fields(head, fields); !clean) co_return fail(std::move(clean));
@@ -305,16 +305,15 @@ net::Task<Result<std::string>> Connection::open_tunnel() {
 }
 
 bool Connection::reusable() const {
-  return response_ == ResponseState::Ended && body_finished() && persistence_ == Persistence::KeepAlive &&
-         !reading_ahead_;
+  return response_ == ResponseState::Ended && body_finished() && persistence_ == Persistence::KeepAlive;
 }
 
 net::Task<> Connection::finish() {
   stream_.limit_total(kLingerTimeout);
   if (co_await stream_.shutdown_write()) {
-    std::string scratch(kReadBytes, '\0');
+    Buffer scratch(kHeadReadBytes);
     for (std::uint64_t read = 0; read < kLingerBytes;) {
-      const auto got = co_await stream_.read_some(scratch);
+      const auto got = co_await stream_.read_some(scratch.all());
       if (!got || *got == 0) break;
       read += *got;
     }

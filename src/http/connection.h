@@ -52,9 +52,10 @@ class Connection {
   // Reads and forgets the rest of the body; TooLarge when more than `max_bytes` came.
   net::Task<Status> drain_body(std::uint64_t max_bytes);
   // Returns when bytes of the next request are there; ClientClosed when the client has gone. Only after the
-  // body's end. May be cancelled: in the rare case that it had just begun to read, the connection is not
-  // reusable().
+  // body's end.
   net::Task<Status> wait_for_close();
+  // Whoever waits for the client gets an error.
+  void stop_waiting() noexcept { stream_.stop_waiting(); }
 
   // ---- the answer ----
 
@@ -101,7 +102,7 @@ class Connection {
 
   std::string_view pending() const;
   void consume(std::size_t bytes);
-  net::Task<Result<std::size_t>> fill();
+  net::Task<Result<std::size_t>> fill(std::size_t bytes);
   net::Task<Result<std::optional<RequestHead>>> read_head();
   net::Task<Result<std::size_t>> read_declared(std::span<char> into);
   net::Task<Result<std::size_t>> read_chunked(std::span<char> into);
@@ -115,7 +116,6 @@ class Connection {
   std::size_t input_at_ = 0;
   std::string output_;  // one chunk on its way out
   bool first_request_ = true;
-  bool reading_ahead_ = false;  // wait_for_close() is in a read, whose bytes a cancellation would lose
 
   BodyState body_state_ = BodyState::Finished;
   BodyKind body_kind_ = BodyKind::None;

@@ -40,8 +40,10 @@ class FakeStream : public net::Stream {
   std::string take_output() { return std::exchange(output, {}); }
 
   net::Task<Status> wait_readable() override {
-    while (input_.empty() && end_ == End::Silence && !closed) co_await sleep();
-    if (closed || (input_.empty() && end_ == End::Reset)) co_return fail(Reason::ClientClosed, "fake");
+    stopped_ = false;
+    while (input_.empty() && end_ == End::Silence && !closed && !stopped_) co_await sleep();
+    if (closed || stopped_ || (input_.empty() && end_ == End::Reset))
+      co_return fail(Reason::ClientClosed, "fake");
     co_return Status{};
   }
   net::Task<Result<std::size_t>> read_some(std::span<char> into) override {
@@ -62,6 +64,10 @@ class FakeStream : public net::Stream {
   net::Task<Status> shutdown_write() override {
     write_ended = true;
     co_return Status{};
+  }
+  void stop_waiting() noexcept override {
+    stopped_ = true;
+    wake();
   }
   void close() noexcept override {
     closed = true;
@@ -94,6 +100,7 @@ class FakeStream : public net::Stream {
 
   std::deque<std::string> input_;
   End end_;
+  bool stopped_ = false;
   boost::asio::steady_timer* timer_ = nullptr;  // of the reader that waits
 };
 

@@ -13,8 +13,9 @@ inline constexpr std::size_t kMaxHeadBytes =
 inline constexpr std::size_t kMaxFields = 100;  // header fields of one request
 inline constexpr std::size_t kMaxLineBytes = std::size_t{8} * 1024;    // one line, without its CRLF
 inline constexpr std::size_t kMaxTargetBytes = std::size_t{4} * 1024;  // the request target
+inline constexpr std::size_t kHeadReadBytes = std::size_t{8} * 1024;   // one read where a head is expected
 inline constexpr std::size_t kReadBytes =
-    std::size_t{64} * 1024;  // one read; held only while a request is in work
+    std::size_t{64} * 1024;  // one read of a body; held only while a request is in work
 
 // How long a client may take, beside the head's limit, which the policy has.
 inline constexpr std::chrono::seconds kKeepAliveIdle{60};  // between two requests of a connection

@@ -71,6 +71,11 @@ void Readiness::no_limit() {
   deadline_.clear();
 }
 
+void Readiness::stop_waiting() noexcept {
+  boost::system::error_code ignored;
+  if (!closed_) descriptor_.cancel(ignored);
+}
+
 void Readiness::close() noexcept {
   if (closed_) return;
   closed_ = true;
@@ -88,8 +93,7 @@ Fd Readiness::release() {
 
 void Readiness::expire() {
   timed_out_ = true;
-  boost::system::error_code ignored;
-  descriptor_.cancel(ignored);
+  stop_waiting();
 }
 
 std::unexpected<Error> Readiness::gone(std::string detail) const {

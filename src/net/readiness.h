@@ -37,6 +37,8 @@ class Readiness {
   void limit_idle(Clock::duration limit);
   void limit_total(Clock::duration limit);
   void no_limit();
+  // Whoever waits gets an error.
+  void stop_waiting() noexcept;
   void close() noexcept;
   // The socket, when nobody waits; it is closed here afterwards. None when it was closed before.
   Fd release();

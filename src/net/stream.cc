@@ -74,6 +74,7 @@ class SocketStream final : public Stream {
     co_return Status();
   }
 
+  void stop_waiting() noexcept override { socket_.stop_waiting(); }
   void close() noexcept override { socket_.close(); }
   Fd release() override { return socket_.release(); }
 

@@ -32,6 +32,8 @@ class Stream {
   // FIN without close_notify is an error here: it may have been cut.
   virtual Task<Result<std::size_t>> read_some(std::span<char> into) = 0;
   virtual Task<Status> write_all(std::string_view bytes) = 0;
+  // Whoever waits to read or write gets an error; the connection stays as it is.
+  virtual void stop_waiting() noexcept = 0;
   // Ends our direction (FIN; close_notify for TLS). Reading goes on.
   virtual Task<Status> shutdown_write() = 0;
   // At once, and without ceremony; whoever waits on the stream gets an error. Idempotent.

@@ -163,6 +163,7 @@ class TlsStream final : public Stream {
     }
   }
 
+  void stop_waiting() noexcept override { socket_.stop_waiting(); }
   void close() noexcept override { socket_.close(); }
 
   bool quiet() override {

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <iterator>
 #include <utility>
-#include <vector>
 
+#include "base/buffer.h"
 #include "base/text.h"
 #include "policy/decide.h"
 
@@ -168,8 +168,8 @@ net::Task<Result<AnswerHead>> HttpExchange::read_head() {
   for (;;) {
     // Servers take long before they answer: no buffer meanwhile.
     if (auto status = co_await stream_->wait_readable(); !status) co_return fail(std::move(status));
-    std::vector<char> buffer(kReadBytes);
-    const auto got = co_await stream_->read_some(buffer);
+    Buffer buffer(kReadBytes);
+    const auto got = co_await stream_->read_some(buffer.all());
     if (!got) {
       const bool cut = !framer_.untouched() && got.error().reason == Reason::UpstreamClosed;
       co_return fail(cut ? Reason::UpstreamTruncated : got.error().reason, got.error().detail);
@@ -178,7 +178,7 @@ net::Task<Result<AnswerHead>> HttpExchange::read_head() {
       auto status = framer_.end_of_input();
       co_return fail(std::move(status));
     }
-    const std::string_view in(buffer.data(), *got);
+    const std::string_view in = buffer.first(*got);
     const auto step = framer_.feed(in);
     if (!step) co_return std::unexpected(step.error());
     if (step->event != AnswerFramer::Event::Head) {

@@ -19,8 +19,8 @@ inline constexpr std::size_t kMaxCredentialedHeadBytes = 16 * 1024;
 inline constexpr std::size_t kChunkBytes = 16 * 1024 - 16;
 
 // Idle connections: of one key, of all, and for how long (servers close theirs after 5 s and more).
-inline constexpr std::size_t kMaxIdlePerKey = 4;
-inline constexpr std::size_t kMaxIdle = 32;
+inline constexpr std::size_t kMaxIdlePerKey = 64;
+inline constexpr std::size_t kMaxIdle = 128;
 inline constexpr std::chrono::seconds kIdleLife{5};
 // Keys of the pool whose TLS sessions are kept for later connections.
 inline constexpr std::size_t kMaxResumedKeys = 32;
