@@ -1,4 +1,5 @@
-// Ends a sandbox's TLS under the session's own authority, for the names that may be opened and for no other.
+// Ends a sandbox's TLS under the session's own authority, for the names that its judge lets through and for
+// no other.
 #pragma once
 
 #include <expected>

@@ -13,8 +13,8 @@
 
 namespace sallyport::egress {
 
-// Only names that the policy allows ever get here, so a session needs few; but a wildcard allows any number
-// of them. The least recently used goes first.
+// A session needs few; but a wildcard allows any number of names, and a name that is refused gets one too, so
+// that its client can be told. The least recently used goes first.
 inline constexpr std::size_t kMaxLeaves = 512;
 // Made, after as many as are kept.
 inline constexpr double kMaxLeavesPerSecond = 50;

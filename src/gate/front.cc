@@ -164,7 +164,9 @@ net::Task<> Front::serve_tls(Fd connection, std::string early, Target target) {
   } else if (spliced && !may_begin_tunnel(target)) {
     decision = fail(Reason::TooMany, std::string(kTooFast));
   }
-  if (!decision) {
+  if (!decision && is_told_in_tls(host, target, decision.error().reason)) {
+    co_await refuse_in_tls(*std::move(peeked), std::move(target));
+  } else if (!decision) {
     egress::send_alert(peeked->socket, decision.error().reason);
     co_await refuse_handshake(std::move(target), {std::move(decision).error(), host.str()});
   } else if (decision->carriage == policy::Carriage::Inspect) {

@@ -104,6 +104,10 @@ class Front {
   // A tunnel is a request as any other; behind a CONNECT it was counted already.
   bool may_begin_tunnel(const Target& target) const;
 
+  // What is refused because of its name can be told to a client in HTTP, under a certificate of ours, as long
+  // as the session has requests left.
+  bool is_told_in_tls(const policy::HostName& host, const Target& target, Reason reason);
+  net::Task<> refuse_in_tls(egress::PeekedHello peeked, Target target);
   net::Task<> refuse_address(Fd connection, Target target, Reason reason);
   net::Task<> refuse_handshake(Target target, egress::HandshakeRefusal refusal);
   // How to go on with a connection to `host` and the target's port; or why not.

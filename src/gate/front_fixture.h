@@ -77,8 +77,9 @@ class FrontTest : public ::testing::Test {
   forward::Usage usage_{grant_.limits};
   dns::SyntheticAddresses addresses_{grant_};
   dns::Server dns_{worker_, grant_, addresses_, recorder_};
-  std::unique_ptr<egress::Interceptor> interceptor_ =
-      *egress::Interceptor::make(worker_, *net::make_session_ca("0123456789abcdef"));
+  net::KeyPair ca_ = *net::make_session_ca("0123456789abcdef");
+  X509* const authority_ = ca_.certificate.get();  // which the interceptor keeps
+  std::unique_ptr<egress::Interceptor> interceptor_ = *egress::Interceptor::make(worker_, std::move(ca_));
   std::unique_ptr<net::Resolver> resolver_ =
       *net::Resolver::make(worker_, {*policy::parse_pinned_address("127.0.0.1:1")});
   egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_, usage_};

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "egress/test_client.h"
 #include "egress/test_hello.h"
 #include "gate/fake_front.h"
 #include "gate/front_fixture.h"
@@ -137,6 +138,22 @@ TEST_F(ConnectionLimits, CountSplicedTlsAsARequestAndRefuseItByAnAlert) {
   const std::string hello = record(message(hello_body(sni("pin.test.test") + versions({0x0304}))));
   EXPECT_EQ(answer_to(endpoint(kElsewhere, 443), hello), std::string("\x15\x03\x03\0\x02\x02\x50", 7));
   expect_only(Reason::TooMany, "pin.test.test");
+}
+
+TEST_F(ConnectionLimits, CountARefusedNameUnderTlsAsARequestAndThenSendAnAlert) {
+  const auto alert_to = [&](const char* name) {
+    int alert = 0;
+    serve(endpoint(kElsewhere, 443), [&](int socket) {
+      egress::TestClient client(socket, {.sni = name});
+      if (!client.connect()) alert = client.alert();
+      client.end();
+    });
+    expect_only(Reason::HostNotAllowed, name);
+    return alert;
+  };
+  EXPECT_EQ(alert_to("a.evil.test"), 0);
+  EXPECT_EQ(alert_to("b.evil.test"), 0);
+  EXPECT_EQ(alert_to("c.evil.test"), SSL_AD_UNRECOGNIZED_NAME);
 }
 
 TEST_F(ConnectionLimits, CountAConnectAsARequestAndItsTunnelNoMore) {

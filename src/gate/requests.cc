@@ -8,18 +8,6 @@
 namespace sallyport::gate {
 namespace {
 
-// The line of a request that could not even be read.
-audit::Event unreadable(const RequestSource& source) {
-  audit::Event event;
-  event.request = audit::new_request_id();
-  event.entry = source.entry;
-  event.scheme = name(source.scheme);
-  event.destination = source.destination;
-  event.host = source.host ? source.host->str() : "";
-  event.port = source.port;
-  return event;
-}
-
 forward::ClientSide client_of(const RequestSource& source, const http::RequestHead& head) {
   return {.entry = source.entry,
           .destination = source.destination,
@@ -68,13 +56,24 @@ net::Task<forward::Fate> serve_one(Gateways gateways, const forward::ClientSide&
 net::Task<> refuse_unreadable(Gateways gateways, const RequestSource& source, http::Connection& connection,
                               Error error) {
   const Reason reason = error.reason;
-  audit::Event event = unreadable(source);
+  audit::Event event = event_of(source);
   const std::string id = event.request;
   co_await gateways.git.recorder.refuse(std::move(event), std::move(error));
   static_cast<void>(co_await http::refuse(connection, {reason, "", id}));
 }
 
 }  // namespace
+
+audit::Event event_of(const RequestSource& source) {
+  audit::Event event;
+  event.request = audit::new_request_id();
+  event.entry = source.entry;
+  event.scheme = name(source.scheme);
+  event.destination = source.destination;
+  event.host = source.host ? source.host->str() : "";
+  event.port = source.port;
+  return event;
+}
 
 net::Task<std::optional<http::RequestHead>> serve_requests(Gateways gateways, RequestSource source,
                                                            http::Connection& connection) {

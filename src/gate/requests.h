@@ -37,6 +37,9 @@ struct RequestSource {
   std::optional<policy::HostName> host;
 };
 
+// The line of a request that could not even be read, with a new id.
+audit::Event event_of(const RequestSource& source);
+
 // Until either side ends the connection. At a proxy a CONNECT ends it too: that is returned, neither judged
 // nor answered. `gateways` and `connection` outlive the call.
 net::Task<std::optional<http::RequestHead>> serve_requests(Gateways gateways, RequestSource source,

@@ -176,6 +176,16 @@ class Egress(EgressCase):
         # Who knows an address of ours, and names another host there.
         self.assert_refused("host_not_allowed", [*curl, "--connect-to", "other.test:443:web.test:443",
                                                  "https://other.test/"], shows=["unrecognized name"])
+        # At an address that is nobody's there is nothing that the name contradicts: a client that trusts us is told.
+        outcome = self.assert_refused("host_not_allowed", [*curl, "--connect-to", "other.test:443:192.0.2.7:443",
+                                                           "https://other.test/secret"],
+                                      shows=["The policy does not allow this host.", "other.test", 'paths = ["/secret"]',
+                                             "returned error: 403"])
+        line = outcome.events("refused")[0]
+        self.assertEqual((line["entry"], line["host"], line["method"], line["path"]), ("tls", "other.test", "GET", "/secret"))
+        self.assertIn("request " + line["request"], outcome.stdout)
+        self.assert_refused("host_not_allowed", [*curl, "--connect-to", "other.test:443:192.0.2.7:443", "--cacert",
+                                                 "/dev/null", "https://other.test/"])
         self.assert_refused("host_mismatch", [*curl, "-H", "Host: other.test", "https://web.test/hello"],
                             shows=["returned error: 421", "The request's Host is not the connection's host."])
         outcome = self.assert_refused("host_not_allowed", [*CURL, "https://other.test/"],

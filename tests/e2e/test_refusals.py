@@ -77,6 +77,12 @@ class GitRefusals(E2E):
                 self.assert_refused("host_not_allowed", ["git", "clone", url], lines=None,
                                     shows=["Could not resolve host"])
 
+    def test_another_host_at_an_address_that_is_known(self):
+        self.assert_refused("host_not_allowed", ["git", "-c", "http.curloptResolve=github.com:443:192.0.2.7", "clone",
+                                                 "https://github.com/acme/widget"],
+                            shows=["remote: sallyport: The policy does not allow this host.",
+                                   'remote: repo = "github.com/acme/widget"'])
+
     def test_an_address(self):
         for address in ("192.0.2.1", "[2001:db8::1]"):
             with self.subTest(address):

@@ -85,9 +85,10 @@ class Serve(E2E):
         for way in ways:
             outcome = self.assert_ok(self.curl(*way, url))
             self.assertIn("Only git is allowed at this host.", outcome.stdout)
-        other = [self.curl(*way, "https://evil.test/") for way in ways]
-        for outcome in other:
-            self.assert_failed(outcome)
+        by_proxy, by_tls, at_fixed = (self.curl(*way, "https://evil.test/") for way in ways)
+        self.assert_failed(by_proxy)
+        self.assertIn("The policy does not allow this host.", self.assert_ok(by_tls).stdout)
+        self.assert_failed(at_fixed)
         self.assert_ok(self.curl("--connect-to", f"::{ready['http']}", "http://forge.test/"))
         before = self.stage.traffic()
         outcome = self.end(running)
