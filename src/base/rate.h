@@ -49,6 +49,11 @@ class TokenBucket {
     fill(now);
     return tokens_ >= 1.0;
   }
+  // Until it has, if nobody else takes one; 0 when it has.
+  std::chrono::duration<double> time_to_any(Time now) {
+    if (has_any(now)) return {};
+    return std::chrono::duration<double>((1.0 - tokens_) / per_second_);
+  }
 
  private:
   void fill(Time now) {

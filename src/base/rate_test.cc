@@ -40,6 +40,20 @@ TEST(TokenBucket, OwesWhatWasSpentBeyondIt) {
   EXPECT_FALSE(bucket.take(now));
 }
 
+TEST(TokenBucket, KnowsWhenTheNextOneComes) {
+  TokenBucket bucket(Rate{.amount = 60, .per = std::chrono::minutes(1), .burst = 2});
+  TokenBucket::Time now{std::chrono::hours(5)};
+  EXPECT_TRUE(bucket.take(now));
+  EXPECT_EQ(bucket.time_to_any(now).count(), 0);
+  EXPECT_TRUE(bucket.take(now));
+  EXPECT_DOUBLE_EQ(bucket.time_to_any(now).count(), 1);
+  now += milliseconds(750);
+  EXPECT_DOUBLE_EQ(bucket.time_to_any(now).count(), 0.25);
+  EXPECT_FALSE(bucket.spend(now, 10));
+  EXPECT_DOUBLE_EQ(bucket.time_to_any(now).count(), 10.25);
+  EXPECT_EQ(TokenBucket(std::optional<Rate>()).time_to_any(now).count(), 0);
+}
+
 TEST(TokenBucket, IsAlwaysFullWithoutARate) {
   TokenBucket bucket{std::optional<Rate>()};
   TokenBucket::Time now{std::chrono::hours(5)};

@@ -1,5 +1,6 @@
 #include "forward/limited_opener.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -104,6 +105,11 @@ net::Task<Result<std::unique_ptr<upstream::Exchange>>> LimitedOpener::open(upstr
   auto exchange = co_await opener_.open(std::move(request));
   if (!exchange || !usage_.counts_bytes) co_return exchange;
   co_return std::make_unique<MeteredExchange>(*std::move(exchange), usage_);
+}
+
+std::chrono::duration<double> LimitedOpener::time_to_retry() {
+  const auto now = net::Clock::now();
+  return std::max(usage_.upload.time_to_any(now), usage_.download.time_to_any(now));
 }
 
 }  // namespace sallyport::forward

@@ -91,6 +91,8 @@ TEST(LimitedOpener, CutsOffWhatSpendsTheBudgetForUpload) {
   ASSERT_FALSE(head);
   EXPECT_EQ(head.error().reason, Reason::TooMany);
   EXPECT_EQ(session.refusal(), Reason::TooMany);
+  EXPECT_GT(session.opener.time_to_retry(), std::chrono::hours(1));
+  EXPECT_EQ(other.opener.time_to_retry().count(), 0);
   EXPECT_EQ(session.script.opened.size(), 1U) << "nothing is opened any more";
   EXPECT_EQ(other.refusal(), Reason::None);
 }
@@ -109,6 +111,7 @@ TEST(LimitedOpener, CutsOffWhatSpendsTheBudgetForDownload) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().reason, Reason::TooMany);
   EXPECT_EQ(session.refusal(), Reason::TooMany);
+  EXPECT_GT(session.opener.time_to_retry(), std::chrono::hours(1));
 }
 
 TEST(LimitedOpener, CountsWhatASwitchedConnectionMoves) {

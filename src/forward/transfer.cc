@@ -213,6 +213,9 @@ net::Task<Outcome> carry(Journey journey) {
   } else {
     outcome = co_await transfer(journey, **exchange);
   }
+  if (outcome.error.reason == Reason::TooMany) {
+    journey.connection.say_retry_after(journey.opener.time_to_retry());
+  }
   co_return outcome;
 }
 

@@ -39,7 +39,7 @@ TEST(RequestLimits, RefuseWhatComesFasterAndGoOnWithTheConnection) {
   EXPECT_EQ(verdict.lines, (std::vector<std::string>{"refused too_many", "refused too_many"}));
   EXPECT_TRUE(verdict.sent.empty());
   EXPECT_TRUE(verdict.answer.starts_with("HTTP/1.1 429 Too Many Requests\r\n")) << verdict.answer;
-  EXPECT_NE(verdict.answer.find("Retry-After: 1\r\n"), std::string::npos) << verdict.answer;
+  EXPECT_NE(verdict.answer.find("Retry-After: 60\r\n"), std::string::npos) << verdict.answer;
   EXPECT_NE(verdict.answer.find(info(Reason::TooMany).sentence), std::string::npos);
   EXPECT_EQ(verdict.answers(), 2U);
 
@@ -56,10 +56,21 @@ TEST(RequestLimits, RefuseOneMoreAtWorkForAHostThanTheLimit) {
   auto second = usage.requests_to.take(*policy::HostName::parse("forge.test"));
   const auto verdict = testing::serve_bytes({std::string(kFetch)}, grant, testing::under_tls(), usage);
   EXPECT_EQ(verdict.lines, (std::vector<std::string>{"refused too_many"}));
+  EXPECT_NE(verdict.answer.find("Retry-After: 1\r\n"), std::string::npos) << verdict.answer;
   EXPECT_TRUE(verdict.sent.empty());
   second.reset();
   EXPECT_EQ(testing::serve_bytes({std::string(kFetch)}, grant, testing::under_tls(), usage).lines.front(),
             "begin");
+}
+
+TEST(RequestLimits, TellWhenTheNextOneMayCome) {
+  policy::Grant grant = testing::forge_grant();
+  grant.limits.requests = Rate{.amount = 1, .per = std::chrono::seconds(10), .burst = 1};
+  forward::Usage usage(grant.limits);
+  const auto now = net::Clock::now() + std::chrono::hours(1);  // the bucket knows no earlier time
+  EXPECT_TRUE(usage.requests.take(now));
+  const auto verdict = testing::serve_bytes({std::string(kFetch)}, grant, testing::under_tls(), usage);
+  EXPECT_NE(verdict.answer.find("Retry-After: 10\r\n"), std::string::npos) << verdict.answer;
 }
 
 TEST(RequestLimits, EndAConnectionWhoseBodyIsStillToCome) {
@@ -162,7 +173,7 @@ TEST_F(ConnectionLimits, CountAConnectAsARequestAndItsTunnelNoMore) {
   EXPECT_TRUE(usage_.requests.take(net::Clock::now()));
   const std::string answer = answer_to(proxy_, "CONNECT db.ok.test:5432 HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 429 ")) << answer;
-  EXPECT_NE(answer.find("Retry-After: 1\r\n"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("Retry-After: 60\r\n"), std::string::npos) << answer;
   expect_only(Reason::TooMany, "db.ok.test");
 }
 

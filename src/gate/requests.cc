@@ -37,7 +37,9 @@ net::Task<forward::Fate> refuse_one_too_many(Gateways gateways, const forward::C
 
 net::Task<forward::Fate> serve_one(Gateways gateways, const forward::ClientSide& client,
                                    http::Connection& connection, http::RequestHead head) {
-  if (!gateways.usage.requests.take(net::Clock::now())) {
+  const auto now = net::Clock::now();
+  if (!gateways.usage.requests.take(now)) {
+    connection.say_retry_after(gateways.usage.requests.time_to_any(now));
     co_return co_await refuse_one_too_many(gateways, client, connection, std::move(head),
                                            std::string(kTooFast));
   }

@@ -91,6 +91,7 @@ net::Task<Result<std::size_t>> Connection::fill(std::size_t bytes) {
 net::Task<Result<std::optional<RequestHead>>> Connection::next_request() {
   response_ = ResponseState::None;
   client_wants_json_ = false;
+  retry_after_ = kRetryAfter;
   free_buffer(output_);
   const net::Clock::duration idle = std::exchange(first_request_, false) ? head_limit_ : kKeepAliveIdle;
   if (pending().empty()) {
@@ -302,6 +303,13 @@ net::Task<Result<std::string>> Connection::open_tunnel() {
   free_buffer(input_);
   input_at_ = 0;
   co_return early;
+}
+
+void Connection::say_retry_after(std::chrono::duration<double> wait) {
+  // Before it is rounded: a double may hold more than an integer can.
+  const std::chrono::duration<double> least = kRetryAfter;
+  const std::chrono::duration<double> most = kMaxRetryAfter;
+  retry_after_ = std::chrono::ceil<std::chrono::seconds>(std::clamp(wait, least, most));
 }
 
 bool Connection::reusable() const {

@@ -7,6 +7,7 @@
 // judged anew by the next next_request(). While no request is in work the connection holds no buffer.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "http/limits.h"
 #include "http/request_head.h"
 #include "net/stream.h"
 #include "net/task.h"
@@ -89,6 +91,11 @@ class Connection {
   // At once: the client sees that the answer was cut.
   void abort() noexcept;
 
+  // How long until the request in work is worth another try, for a 429 or 503 to it. Whole seconds from
+  // kRetryAfter, which it is unless said otherwise, to kMaxRetryAfter.
+  void say_retry_after(std::chrono::duration<double> wait);
+  std::chrono::seconds retry_after() const { return retry_after_; }
+
   // The request in work names application/json among what it accepts: its refusals shall be for a program.
   bool client_wants_json() const { return client_wants_json_; }
 
@@ -127,6 +134,7 @@ class Connection {
   std::uint64_t response_left_ = 0;  // Length
   bool is_head_request_ = false;
   bool client_wants_json_ = false;
+  std::chrono::seconds retry_after_ = kRetryAfter;
   Persistence persistence_ = Persistence::KeepAlive;
 };
 

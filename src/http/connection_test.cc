@@ -193,6 +193,18 @@ TEST(Connection, SaysContinueOnceAndNotAfterTheAnswerBegan) {
       "");
 }
 
+TEST(Connection, TellsWhenToTryAgainInWholeSecondsWithinLimits) {
+  const std::vector<std::pair<double, std::string>> cases{{-1, "1"},   {0, "1"},     {1, "1"},
+                                                          {1.01, "2"}, {59.5, "60"}, {1e300, "60"}};
+  for (const auto& [wait, told] : cases) {
+    const std::string output = answer(kGet, [&](Connection& connection) -> net::Task<> {
+      connection.say_retry_after(std::chrono::duration<double>(wait));
+      EXPECT_TRUE(co_await refuse(connection, {.reason = Reason::TooMany}));
+    });
+    EXPECT_THAT(output, HasSubstr("\r\nRetry-After: " + told + "\r\n"));
+  }
+}
+
 TEST(Connection, ClosesWhenTheBodyWasNotReadToItsEnd) {
   const std::string output = answer(kExpecting, [](Connection& connection) -> net::Task<> {
     EXPECT_TRUE(co_await refuse(connection, {.reason = Reason::NotGit}));

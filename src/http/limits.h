@@ -21,8 +21,10 @@ inline constexpr std::size_t kReadBytes =
 inline constexpr std::chrono::seconds kKeepAliveIdle{60};  // between two requests of a connection
 inline constexpr std::chrono::seconds kBodyIdle{300};      // without a byte moving, inside a request
 
-// What a client is told to wait when it was too fast, or we too busy.
+// What a client is told to wait when it was too fast, or we too busy: at least, also where nobody knows, and
+// at most, since tools obey without a word and look as if they hung.
 inline constexpr std::chrono::seconds kRetryAfter{1};
+inline constexpr std::chrono::seconds kMaxRetryAfter{60};
 
 // Closing after an answer whose request was not read to its end: what is still read, so that the answer is
 // not torn away by a reset.

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "http/limits.h"
 
 namespace sallyport::http {
 namespace {
@@ -110,7 +109,8 @@ net::Task<Status> refuse(Connection& connection, Refusal refusal) {
 net::Task<Status> reply(Connection& connection, int status, std::string content_type, std::string body) {
   if (!connection.body_finished()) connection.close_after_response();
   std::vector<Field> fields{{"content-type", std::move(content_type)}, {"cache-control", "no-store"}};
-  if (status == 429 || status == 503) fields.push_back({"retry-after", std::to_string(kRetryAfter.count())});
+  if (status == 429 || status == 503)
+    fields.push_back({"retry-after", std::to_string(connection.retry_after().count())});
   if (auto begun = co_await connection.begin_response(status, std::move(fields), body.size()); !begun) {
     co_return begun;
   }

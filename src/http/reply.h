@@ -29,7 +29,8 @@ std::string refusal_json(const Refusal& refusal);
 // The text as a text/plain answer with the reason's status, or the JSON for a client that asks for it. The
 // connection stays open when the request was clear and read to its end.
 net::Task<Status> refuse(Connection& connection, Refusal refusal);
-// A short answer of any kind; with Retry-After where trying again may help (RFC 9110, 10.2.3; RFC 6585, 4).
+// A short answer of any kind; with Retry-After, as the connection has it, where trying again may help (RFC
+// 9110, 10.2.3; RFC 6585, 4).
 net::Task<Status> reply(Connection& connection, int status, std::string content_type, std::string body);
 
 }  // namespace sallyport::http

@@ -5,6 +5,7 @@
 // answer may come before the body ends. Dropping an unfinished exchange closes its connection.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -100,6 +101,8 @@ class Opener {
   virtual ~Opener() = default;
   // Reaches the upstream and sends the head.
   virtual net::Task<Result<std::unique_ptr<Exchange>>> open(Request request) = 0;
+  // After a TooMany: how long until it is worth another try; 0 where that is not known.
+  virtual std::chrono::duration<double> time_to_retry() { return {}; }
 };
 
 }  // namespace sallyport::upstream

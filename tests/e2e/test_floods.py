@@ -110,7 +110,7 @@ class Floods(E2E):
         url = "https://forge.test/acme/widget/info/refs?service=git-upload-pack"
         outcome = self.assert_ok(self.run_inside(f"for i in 1 2 3; do curl -s -i --noproxy '*' '{url}' | tr -d '\\r' | head -n 20; done"))
         self.assertEqual(re.findall(r"HTTP/1.1 (\d+)", outcome.stdout), ["200", "200", "429"], str(outcome))
-        self.assertIn("\nRetry-After: 1\n", outcome.stdout)
+        self.assertIn("\nRetry-After: 60\n", outcome.stdout)
         self.assertIn("Too many requests", outcome.stdout)
         self.assertEqual([line["reason"] for line in outcome.events("refused")], ["too_many"])
         self.assertEqual(len(outcome.events("begin")), 2)
