@@ -20,7 +20,7 @@ struct Usage {
   Usage(const Usage&) = delete;
   Usage& operator=(const Usage&) = delete;
 
-  TokenBucket requests;  // that begin: HTTP requests, a CONNECT too, and tunnels
+  TokenBucket requests;  // that begin: HTTP requests, tunnels, and what is refused in their stead
   SlotsFor<policy::HostName> requests_to;
   SlotsFor<policy::HostName> tunnels_to;
   Slots connects;  // upstream connections that are being made

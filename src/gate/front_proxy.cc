@@ -51,8 +51,11 @@ net::Task<> Front::serve_connect(http::RequestHead head, std::unique_ptr<net::St
   target.host = head.host.host;
   target.port = head.host.port;
   auto decision = policy::decide(session_.grant(), policy::Connect{*target.host, target.port});
+  // What is judged one by one inside counts there.
+  const bool leads_to_requests = decision.allowed() && (decision.carriage == policy::Carriage::Inspect ||
+                                                        decision.carriage == policy::Carriage::PlainHttp);
   const auto now = net::Clock::now();
-  if (!session_.usage().requests.take(now)) {
+  if (!leads_to_requests && !session_.usage().requests.take(now)) {
     connection.say_retry_after(session_.usage().requests.time_to_any(now));
     decision = policy::Decision();
     decision.reason = Reason::TooMany;

@@ -177,6 +177,38 @@ TEST_F(ConnectionLimits, CountAConnectAsARequestAndItsTunnelNoMore) {
   expect_only(Reason::TooMany, "db.ok.test");
 }
 
+TEST_F(ConnectionLimits, CountWhatIsJudgedBehindAConnectAndNotTheConnect) {
+  for (int i = 0; i < 2; ++i) {
+    const std::string answer = answer_to(
+        proxy_,
+        "CONNECT plain.ok.test:80 HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: plain.ok.test\r\nConnection: "
+        "close\r\n\r\n");
+    EXPECT_NE(answer.find("HTTP/1.1 502 "), std::string::npos) << answer;
+    ASSERT_EQ(recorder_.events.size(), 2U);
+    recorder_.events.clear();
+    direct_.opened = 0;
+  }
+  serve(proxy_, [](int socket) {
+    send_text(socket, "CONNECT api.ok.test:443 HTTP/1.1\r\n\r\n");
+    std::string established(39, '\0');
+    ASSERT_EQ(::recv(socket, established.data(), established.size(), MSG_WAITALL), 39);
+    EXPECT_EQ(established, "HTTP/1.1 200 Connection established\r\n\r\n");
+    egress::TestClient client(socket, {});
+    ASSERT_TRUE(client.connect());
+    client.write("GET / HTTP/1.1\r\nHost: api.ok.test\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE(client.read_all().starts_with("HTTP/1.1 429 "));
+  });
+  expect_only(Reason::TooMany, "api.ok.test");
+}
+
+TEST_F(ConnectionLimits, CountAConnectThatIsRefused) {
+  for (const char* status : {"403", "403", "429"}) {
+    const std::string answer = answer_to(proxy_, "CONNECT evil.test:443 HTTP/1.1\r\n\r\n");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 " + std::string(status) + " ")) << answer;
+    recorder_.events.clear();
+  }
+}
+
 TEST_F(ConnectionLimits, CountRequestsInAbsoluteForm) {
   spend_requests();
   serve(proxy_, [&](int socket) {
