@@ -328,6 +328,33 @@ TEST(HttpGateway, AClientThatLeavesEndsTheExchange) {
   EXPECT_EQ(session.stream.output, "");
 }
 
+// Before the upstream has said that there is no more: the client knows that.
+TEST(HttpGateway, AClientMayLeaveOnceItHasAnAnswerWithoutABody) {
+  struct Case {
+    std::string request;
+    int status;
+    std::optional<std::uint64_t> length;
+  };
+  for (const auto& [asked, status, length] :
+       {Case{request("HEAD /v1/x"), 200, 5}, Case{request("GET /v1/x"), 204, std::nullopt},
+        Case{request("GET /v1/x"), 304, std::nullopt}, Case{request("GET /v1/x"), 200, 0}}) {
+    for (const auto end : {FakeStream::End::Eof, FakeStream::End::Reset}) {
+      Session session({asked}, FakeStream::End::Silence);
+      session.stream.end_when_answered = end;
+      session.script.head = {.status = status, .headers = {}, .body_bytes = length};
+      session.script.ends = Ends::Later;
+      session.run();
+      expect_begin_and_end(session.recorder.events, Reason::None);
+    }
+  }
+  Session half({request("GET /v1/x")}, FakeStream::End::Silence);
+  half.stream.end_when_answered = FakeStream::End::Eof;
+  half.script.head = {.status = 200, .headers = {}, .body_bytes = 5};
+  half.script.ends = Ends::Later;
+  half.run();
+  expect_begin_and_end(half.recorder.events, Reason::ClientClosed);
+}
+
 TEST(HttpGateway, AnEarlyAnswerArrivesWhileTheBodyIsDrained) {
   Session session({request("POST /up", "Content-Length: 10\r\n"), "01234", "56789"});
   session.script.answers = When::AtOnce;

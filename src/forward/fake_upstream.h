@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -19,7 +20,7 @@ namespace sallyport::forward {
 struct UpstreamScript {
   enum class When : std::uint8_t { AfterBody, AtOnce, Never };
   enum class Reads : std::uint8_t { Everything, Nothing, Fails };
-  enum class Ends : std::uint8_t { Cleanly, Cut, Silently };
+  enum class Ends : std::uint8_t { Cleanly, Later, Cut, Silently };  // Later: when others had their turn
 
   std::optional<Reason> open_error;
   When answers = When::AfterBody;
@@ -68,7 +69,11 @@ class FakeExchange : public upstream::Exchange {
       co_return piece.size();
     }
     while (script_.ends == UpstreamScript::Ends::Silently && !aborted_) co_await sleep(answering_);
-    if (script_.ends == UpstreamScript::Ends::Cleanly) co_return std::size_t{0};
+    for (int turn = 0; script_.ends == UpstreamScript::Ends::Later && turn < 10; ++turn) {
+      co_await boost::asio::post(boost::asio::use_awaitable);
+    }
+    const bool later = script_.ends == UpstreamScript::Ends::Later && !aborted_;
+    if (later || script_.ends == UpstreamScript::Ends::Cleanly) co_return std::size_t{0};
     co_return fail(aborted_ ? Reason::UpstreamClosed : Reason::UpstreamTruncated, "fake");
   }
   Result<Switched> take_stream() override {

@@ -59,9 +59,8 @@ class Transferring {
   std::uint64_t max_body_;
   asio::steady_timer change_;  // never expires; cancelled when body_ has changed
   Body body_ = Body::Waiting;
-  bool answer_decided_ = false;   // nothing more is to be sent
-  bool answer_over_ = false;      // and so is the transfer
-  bool answer_complete_ = false;  // its last bytes are being written: the client may leave
+  bool answer_decided_ = false;  // nothing more is to be sent
+  bool answer_over_ = false;     // and so is the transfer
   Outcome outcome_;
 };
 
@@ -78,7 +77,7 @@ net::Task<> Transferring::move_body() {
   body_ = Body::Waiting;
   change_.cancel();
   if (status && connection_.body_finished()) status = co_await connection_.wait_for_close();
-  if (!status && !answer_decided_ && !answer_complete_) {
+  if (!status && !answer_decided_ && !connection_.answer_written()) {
     // Nobody is there any more to read the answer, or the body's end can never come.
     blame(std::move(status).error());
     exchange_.abort();
@@ -152,10 +151,7 @@ net::Task<Status> Transferring::relay(Passage::Reply reply) {
   connection_.limit_body_idle(upstream_idle_ + kAnswerGrace);
   Status status = co_await connection_.begin_response(reply.status, std::move(reply.fields), length);
   if (status) status = co_await relay_body(length);
-  if (status) {
-    answer_complete_ = true;
-    status = co_await connection_.end_response();
-  }
+  if (status) status = co_await connection_.end_response();
   if (!status) {
     answer_decided_ = true;  // the failing read of the body, which follows, is not the cause
     connection_.abort();
@@ -174,7 +170,6 @@ net::Task<Status> Transferring::relay_body(std::optional<std::uint64_t> length) 
     const auto passed = passage_.pass(buffer.first(*got));
     if (!passed) co_return fail(Result(passed));
     outcome_.bytes_out += passed->size();
-    answer_complete_ = length == outcome_.bytes_out;
     if (auto written = co_await connection_.write_body(*passed); !written) co_return written;
   }
   co_return passage_.end();

@@ -312,6 +312,11 @@ void Connection::say_retry_after(std::chrono::duration<double> wait) {
   retry_after_ = std::chrono::ceil<std::chrono::seconds>(std::clamp(wait, least, most));
 }
 
+bool Connection::answer_written() const {
+  return response_ == ResponseState::NoBody || response_ == ResponseState::Ended ||
+         (response_ == ResponseState::Length && response_left_ == 0);
+}
+
 bool Connection::reusable() const {
   return response_ == ResponseState::Ended && body_finished() && persistence_ == Persistence::KeepAlive;
 }

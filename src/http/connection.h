@@ -72,6 +72,8 @@ class Connection {
   // Instead of an answer, to a CONNECT: from here on the stream carries the tunnel's bytes. Those that the
   // client sent too early are the result.
   net::Task<Result<std::string>> open_tunnel();
+  // Its last bytes were written or are being: the client may leave.
+  bool answer_written() const;
   bool response_begun() const { return response_ != ResponseState::None; }
 
   // Instead of an answer, to a request without body: the 101, and with it the end of HTTP on the connection.

@@ -59,6 +59,7 @@ class FakeStream : public net::Stream {
   net::Task<Status> write_all(std::string_view bytes) override {
     if (closed || write_ended || writes_fail) co_return fail(Reason::ClientClosed, "fake");
     output += bytes;
+    if (end_when_answered) feed_end(*end_when_answered);
     co_return Status{};
   }
   net::Task<Status> shutdown_write() override {
@@ -84,6 +85,7 @@ class FakeStream : public net::Stream {
   bool closed = false;
   bool write_ended = false;
   bool writes_fail = false;
+  std::optional<End> end_when_answered;  // once it has read something
   std::optional<net::Clock::duration> idle_limit;
   std::vector<net::Clock::duration> total_limits;  // in the order in which they were set
 
