@@ -227,6 +227,41 @@ TEST_F(FrontTest, TellsAClientThatTrustsUsWhyANameIsRefused) {
   }
 }
 
+// Some server may have a repository at its root, or in one folder: no rule for HTTP opens that.
+TEST_F(FrontTest, NeverTakesAUrlOfGitsForAPageOfAHostWithOtherRules) {
+  policy::AllowRule wide;
+  wide.hosts = {*policy::HostPattern::parse("api.ok.test"), *policy::HostPattern::parse("pages.ok.test")};
+  grant_.allow.push_back(wide);
+  for (const char* host : {"api.ok.test", "pages.ok.test"}) {
+    for (const char* target :
+         {"/info/refs?service=git-upload-pack", "/x.git/info/refs?service=git-receive-pack",
+          "/git-upload-pack", "/x/git-receive-pack", "/a/b/c/d/info/refs?service=git-upload-pack"}) {
+      SCOPED_TRACE(std::string(host) + target);
+      std::string answer;
+      serve(endpoint(kElsewhere, 443), [&](int socket) {
+        TestClient client(socket, {.sni = host});
+        ASSERT_TRUE(client.connect());
+        client.write("GET "s + target + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
+        answer = client.read_all();
+        client.end();
+      });
+      EXPECT_NE(answer.find(info(Reason::RepoNotGranted).sentence), std::string::npos) << answer;
+      expect_only(Reason::RepoNotGranted, host);
+    }
+    std::string answer;
+    serve(endpoint(kElsewhere, 443), [&](int socket) {
+      TestClient client(socket, {.sni = host});
+      ASSERT_TRUE(client.connect());
+      client.write("GET /x.git/info/refs.html HTTP/1.1\r\nHost: "s + host + "\r\nConnection: close\r\n\r\n");
+      answer = client.read_all();
+      client.end();
+    });
+    EXPECT_EQ(direct_.opened, 1) << answer;
+    direct_.opened = 0;
+    recorder_.events.clear();
+  }
+}
+
 TEST_F(FrontTest, TellsAProgramInJsonWhyANameIsRefused) {
   std::string answer;
   serve(endpoint(kElsewhere, 443), [&](int socket) {

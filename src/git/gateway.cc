@@ -133,6 +133,11 @@ Status Serving::read_head() {
   }
   auto route =
       policy::parse_git_route(client_.host, context_.grant.kind_of(client_.host), head_.method, head_.target);
+  // That only git is allowed would be wrong where other rules name the host.
+  const bool not_git_alone = context_.grant.allow.names(client_.host);
+  if (!route && route.error().reason == Reason::NotGit && not_git_alone) {
+    return fail(Reason::RepoNotGranted, std::move(route).error().detail);
+  }
   if (!route) return fail(std::move(route));
   route_ = std::move(*route);
   event_.path = route_->target();
