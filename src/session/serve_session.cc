@@ -1,6 +1,5 @@
 #include "session/serve_session.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -76,13 +75,9 @@ Status ServeSession::write_ca_file() {
   auto roots = sandbox::read_system_roots();
   if (!roots) return fail(std::move(roots));
   const std::string bundle = *roots + ca_.certificate_pem;
-  const Fd file(
-      ::open(request_.ca_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (!file) return fail_errno(Reason::Internal, escaped(request_.ca_file));
-  ca_file_written_ = true;
-  if (::write(file.get(), bundle.data(), bundle.size()) != static_cast<ssize_t>(bundle.size())) {
-    return fail_errno(Reason::Internal, escaped(request_.ca_file));
-  }
+  auto written = CaFile::write(request_.ca_file, bundle);
+  if (!written) return fail(std::move(written));
+  ca_file_.emplace(*std::move(written));
   return {};
 }
 
@@ -109,7 +104,7 @@ void ServeSession::fail_session(Error error) {
 void ServeSession::finish() {
   if (std::exchange(over_, true)) return;
   if (services_) services_->stop();
-  if (ca_file_written_) ::unlink(request_.ca_file.c_str());
+  ca_file_.reset();
   if (journal_) journal_->end_open_requests({Reason::SessionEnded, "the session ended"});
   if (journal_) journal_->tell_coalesced();
   if (start_recorded_) {

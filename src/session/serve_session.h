@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "os/event_loop.h"
+#include "session/ca_file.h"
 #include "session/grant_plan.h"
 #include "session/groundwork.h"
 #include "session/serve_request.h"
@@ -50,7 +51,7 @@ class ServeSession {
   std::string id_;
   GrantPlan plan_;
   SessionCa ca_;
-  bool ca_file_written_ = false;
+  std::optional<CaFile> ca_file_;
   HostDoors doors_;  // until they are opened
   std::vector<std::string> addresses_;
   std::optional<Journal> journal_;
