@@ -208,8 +208,8 @@ std::string Serving::particulars(Reason reason) const {
   std::string text = client_.host.str();
   if (reason == Reason::PlainHttp) return text + "\nUse https://" + text + "/ instead.";
   const bool a_rule_helps = asked_ && info(reason).origin == Origin::Client && info(reason).status == 403 &&
-                            reason != Reason::DeniedByRule && reason != Reason::DohRefused;
-  return a_rule_helps ? text + forward::how_to_allow(*asked_) : text;
+                            reason != Reason::DohRefused;
+  return a_rule_helps ? text + forward::how_to_allow(reason, *asked_) : text;
 }
 
 }  // namespace

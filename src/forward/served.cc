@@ -32,7 +32,8 @@ audit::Event end_of(const audit::Event& event, const Outcome& outcome, net::Cloc
   return end;
 }
 
-std::string how_to_allow(const policy::Operation& operation) {
+std::string how_to_allow(Reason reason, const policy::Operation& operation) {
+  if (reason == Reason::DeniedByRule) return "";
   const std::string line = policy::line_to_add(operation);
   return line.empty() ? "" : "\nWhoever runs this sandbox can allow it in its policy:\n" + line;
 }

@@ -33,7 +33,8 @@ audit::Event event_of(const ClientSide& client, const http::RequestHead& head);
 // The End line of the request whose Begin `event` was.
 audit::Event end_of(const audit::Event& event, const Outcome& outcome, net::Clock::time_point started);
 
-// For a refusal's particulars, behind a line end: the rule that would allow `operation`; "" when none can.
-std::string how_to_allow(const policy::Operation& operation);
+// For the particulars of a refusal by policy, behind a line end: the rule that would allow `operation`; ""
+// when none can, as past a [[deny]].
+std::string how_to_allow(Reason reason, const policy::Operation& operation);
 
 }  // namespace sallyport::forward

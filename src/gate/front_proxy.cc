@@ -41,7 +41,7 @@ net::Task<> Front::refuse_connect(http::RequestHead head, http::Connection& conn
   co_await session_.recorder().refuse(std::move(event),
                                       {decision.reason, std::string(too_fast ? kTooFast : "")});
   std::string particulars = asked.host.str();
-  if (!too_fast) particulars += forward::how_to_allow(asked);
+  if (!too_fast) particulars += forward::how_to_allow(decision.reason, asked);
   static_cast<void>(co_await http::refuse(connection, {decision.reason, std::move(particulars), id}));
   co_await connection.finish();
 }

@@ -23,10 +23,6 @@ policy::Operation asked_for(const policy::Grant& grant, const policy::Connect& c
   return policy::UseHttp{policy::Scheme::Https, host, port, *method, *std::move(path)};
 }
 
-std::string how_to_allow(Reason reason, const policy::Operation& operation) {
-  return reason == Reason::DeniedByRule ? "" : forward::how_to_allow(operation);
-}
-
 }  // namespace
 
 bool Front::is_told_in_tls(const policy::HostName& host, const Target& target, Reason reason) {
@@ -71,7 +67,8 @@ net::Task<> Front::refuse_in_tls(egress::PeekedHello peeked, Target target) {
         readable ? asked_for(session_.grant(), asked, **head) : policy::Operation(asked);
     connection.close_after_response();
     static_cast<void>(co_await http::refuse(
-        connection, {decision.reason, asked.host.str() + how_to_allow(decision.reason, wanted), id}));
+        connection,
+        {decision.reason, asked.host.str() + forward::how_to_allow(decision.reason, wanted), id}));
   }
   co_await connection.finish();
 }

@@ -227,6 +227,21 @@ TEST_F(FrontTest, TellsAClientThatTrustsUsWhyANameIsRefused) {
   }
 }
 
+TEST_F(FrontTest, ProposesNoRuleWhereADenyDecides) {
+  policy::DenyRule denied;
+  denied.hosts = {*policy::HostPattern::parse("zed.ok.test")};
+  grant_.deny.push_back(denied);
+  std::string answer;
+  serve(endpoint("198.18.0.1", 3128), [&](int socket) {
+    send_text(socket, "CONNECT zed.ok.test:443 HTTP/1.1\r\n\r\n");
+    ::shutdown(socket, SHUT_WR);
+    answer = receive_all(socket).bytes;
+  });
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 403 ")) << answer;
+  EXPECT_EQ(answer.find("can allow it"), std::string::npos) << answer;
+  expect_only(Reason::DeniedByRule, "zed.ok.test");
+}
+
 // Some server may have a repository at its root, or in one folder: no rule for HTTP opens that.
 TEST_F(FrontTest, NeverTakesAUrlOfGitsForAPageOfAHostWithOtherRules) {
   policy::AllowRule wide;

@@ -346,7 +346,7 @@ std::string Serving::particulars(Reason reason, int upstream_status) const {
   if (upstream_status != 0) text += fmt::format(": upstream status {}", upstream_status);
   const bool by_policy = info(reason).origin == Origin::Client && info(reason).status == 403;
   if (!by_policy) return text;
-  return text + forward::how_to_allow(policy::UseGit{*route_, client_.port});
+  return text + forward::how_to_allow(reason, policy::UseGit{*route_, client_.port});
 }
 
 }  // namespace

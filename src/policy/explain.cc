@@ -25,7 +25,9 @@ std::string described(const Operation& operation) {
   struct Describe {
     std::string operator()(const ResolveName& asked) const { return "the host " + asked.host.str(); }
     std::string operator()(const Connect& asked) const {
-      return "the host " + with_port(asked.host, asked.port, kHttpsPort);
+      const bool by_tls = asked.port == kHttpsPort;
+      return by_tls ? "the host " + asked.host.str()
+                    : "a connection to " + asked.host.str() + ":" + std::to_string(asked.port);
     }
     std::string operator()(const UseGit& asked) const {
       const bool push = asked.route.service == GitService::ReceivePack;
@@ -97,6 +99,11 @@ std::string no_rule_helps(const Operation& operation, Reason reason) {
 std::optional<RuleRef> closest_to(const Grant& grant, const Operation& operation, const Decision& decision) {
   if (const auto* git = std::get_if<UseGit>(&operation)) {
     if (const auto nearest = nearest_by_repo(grant, git->route.repo)) return nearest;
+  }
+  // Of another port of the host a rule of its kind says more than its git.
+  if (const auto* connect = std::get_if<Connect>(&operation);
+      connect != nullptr && connect->port != kHttpsPort) {
+    for (const std::size_t i : grant.tcp.naming(connect->host)) return RuleRef{RuleRef::Kind::Tcp, i};
   }
   return decision.closest ? decision.closest : nearest_by_host(grant, host_of(operation));
 }
@@ -222,15 +229,20 @@ Explanation explain_https(const Grant& grant, const UrlParts& parts, const Asked
   if (request && !git_url) {
     return explain_request(grant, *authority, parts, asked.method.value_or(Method::Get));
   }
-  Result<GitRoute> route = route_of(host, grant.kind_of(host), parts.target);
+  // With a query it is an endpoint, and no repository of such a name.
+  const bool endpoint = git_url && !path->query().empty();
+  Result<GitRoute> route = endpoint ? parse_git_route(host, grant.kind_of(host), "GET", parts.target)
+                                    : route_of(host, grant.kind_of(host), parts.target);
   if (route) return explain_git(grant, *authority, parts, *std::move(route), asked);
   const Reason reason = route.error().reason;
   const bool of_git =
       git_url || asked.service ||
       ((reason == Reason::LfsNotGranted || reason == Reason::DumbHttp) && !grant.allow.names(host));
   if (!of_git) return explain_request(grant, *authority, parts, Method::Get);
-  return unusable_target(grant, *authority, parts, route.error(),
-                         "Read as a git URL: " + route.error().detail + ".");
+  // As the gateway says it: not that only git is allowed.
+  Error error = std::move(route).error();
+  if (error.reason == Reason::NotGit && grant.allow.names(host)) error.reason = Reason::RepoNotGranted;
+  return unusable_target(grant, *authority, parts, error, "Read as a git URL: " + error.detail + ".");
 }
 
 std::string https_url(const UrlParts& parts) {
@@ -276,6 +288,16 @@ Explanation explain_connection(const Grant& grant, const UrlParts& parts) {
   return judge(grant, Connect{authority->host, authority->port});
 }
 
+// What a [[tcp]] rule names. Nothing is asked for but the connection.
+Explanation explain_tcp(const Grant& grant, const UrlParts& parts, const Asked& asked) {
+  const bool bare = parts.target.empty() && parts.authority.find(':') != std::string_view::npos;
+  if (!bare || asked.service || asked.method) {
+    return refused(Reason::BadRequest, "tcp://" + url_text(parts),
+                   "Ask for the connection alone: tcp://HOST:PORT.");
+  }
+  return explain_connection(grant, parts);
+}
+
 Explanation explain(const Grant& grant, std::string_view url, const Asked& asked) {
   const UrlParts parts = take_apart(url);
   switch (parts.scheme) {
@@ -291,11 +313,13 @@ Explanation explain(const Grant& grant, std::string_view url, const Asked& asked
     case UrlScheme::Ssh:
     case UrlScheme::Git:
       return explain_git_protocol(grant, parts, asked);
+    case UrlScheme::Tcp:
+      return explain_tcp(grant, parts, asked);
     case UrlScheme::Other:
       break;
   }
   return refused(Reason::BadRequest, escaped(url.substr(0, url.find("://"))) + "://...",
-                 "Ask with a URL that begins with https:// or http://, or about HOST:PORT.");
+                 "Ask with a URL that begins with https:// or http://, or about tcp://HOST:PORT.");
 }
 
 std::string indented(std::string_view text) {

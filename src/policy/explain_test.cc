@@ -233,15 +233,18 @@ TEST(Explain, JudgesWhateverIsAsked) {
            {"https://api.test/v1//x", "bad_request", "api.test/v1//x", 0},
            {"https://api.test/acme/widget/info/refs?service=git-upload-pack", "repo_not_granted",
             "fetch from api.test/acme/widget", 0},
+           {"https://api.test/info/refs", "repo_not_granted", "fetch from api.test/info/refs", 0},
+           {"https://api.test/v1/info/refs?service=git-upload-pack", "repo_not_granted",
+            "api.test/v1/info/refs?service=git-upload-pack", 0},
            {"http://mirror.test/debian", "none", "GET http://mirror.test/debian", 25},
            {"http://a.mirror.test", "none", "GET http://a.mirror.test/", 25},
            {"http://mirror.test:8443/x", "port_not_allowed", "GET http://mirror.test:8443/x", 0},
            {"https://mirror.test:80/x", "port_not_allowed", "GET https://mirror.test:80/x", 0},
            {"https://a.bad.mirror.test:8443/", "denied_by_rule", "GET https://a.bad.mirror.test:8443/", 55},
            {"mirror.test", "port_not_allowed", "the host mirror.test", 0},
-           {"mirror.test:8443", "none", "the host mirror.test:8443", 0},
+           {"mirror.test:8443", "none", "a connection to mirror.test:8443", 0},
            {"pin.test", "none", "the host pin.test", 30},
-           {"evil.test:25", "host_not_allowed", "the host evil.test:25", 0},
+           {"evil.test:25", "host_not_allowed", "a connection to evil.test:25", 0},
            {"wss://live.test/feed", "none", "WebSocket at https://live.test/feed", 35},
            {"wss://api.test/v1/x", "method_not_granted", "WebSocket at https://api.test/v1/x", 0},
            {"ws://mirror.test/x", "method_not_granted", "WebSocket at http://mirror.test/x", 0},
@@ -252,8 +255,17 @@ TEST(Explain, JudgesWhateverIsAsked) {
             "GET https://github.com/acme/widget/releases/1", 40},
            {"https://github.com/acme/widget", "path_not_allowed", "GET https://github.com/acme/widget", 0,
             Method::Get},
-           {"ssh://git@github.com/acme/widget", "none", "the host github.com:22", 60},
-           {"git@github.com:acme/widget.git", "none", "the host github.com:22", 60},
+           {"ssh://git@github.com/acme/widget", "none", "a connection to github.com:22", 60},
+           {"tcp://github.com:22", "none", "a connection to github.com:22", 60},
+           {"TCP://GitHub.com:22", "none", "a connection to github.com:22", 60},
+           {"tcp://github.com:23", "port_not_allowed", "a connection to github.com:23", 0},
+           {"tcp://pin.test:443", "none", "the host pin.test", 30},
+           {"tcp://a.bad.mirror.test:8443", "denied_by_rule", "a connection to a.bad.mirror.test:8443", 55},
+           {"tcp://127.0.0.1:22", "ip_literal", "127.0.0.1:22", 0},
+           {"tcp://github.com", "bad_request", "tcp://github.com", 0},
+           {"tcp://github.com:22/", "bad_request", "tcp://github.com:22/", 0},
+           {"tcp://github.com:22", "bad_request", "tcp://github.com:22", 0, Method::Get},
+           {"git@github.com:acme/widget.git", "none", "a connection to github.com:22", 60},
        }) {
     const Explanation explanation = explain_url(grant, c.url, c.method);
     EXPECT_EQ(code(explanation.reason), c.code) << c.url << "\n" << explanation.text();
@@ -287,9 +299,19 @@ TEST(Explain, ShowsRulesOfEveryKind) {
             "  TLS is passed on as it is: nothing but the host is judged.\n"
             "  rule: sallyport.toml:30: [[allow]] pin.test (spliced)\n");
   EXPECT_EQ(explain_url(egress_grant(), "github.com:22").text(),
-            "allowed: the host github.com:22\n"
+            "allowed: a connection to github.com:22\n"
             "  Whatever is spoken there is passed on.\n"
             "  rule: sallyport.toml:60: [[tcp]] github.com:22\n");
+  EXPECT_EQ(explain_url(egress_grant(), "tcp://github.com:23").text(),
+            "refused: a connection to github.com:23 (port_not_allowed)\n"
+            "  The policy does not allow this port.\n"
+            "  closest rule: sallyport.toml:60: [[tcp]] github.com:22\n"
+            "  To allow it, add to the policy:\n"
+            "\n"
+            "    [[tcp]]\n"
+            "    host = \"github.com\"\n"
+            "    port = 23\n"
+            "\n");
   EXPECT_EQ(explain_url(egress_grant(), "http://a.mirror.test/x", Method::Put).closest->str(),
             "sallyport.toml:25: [[allow]] *.mirror.test and 1 more (GET, HEAD; ports 80, 8443)");
   // A slip of the pen in the host.

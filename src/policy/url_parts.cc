@@ -12,6 +12,7 @@ UrlScheme scheme_of(std::string_view text) {
   if (equals_ignoring_case(text, "ws")) return UrlScheme::Ws;
   if (equals_ignoring_case(text, "ssh") || equals_ignoring_case(text, "git+ssh")) return UrlScheme::Ssh;
   if (equals_ignoring_case(text, "git")) return UrlScheme::Git;
+  if (equals_ignoring_case(text, "tcp")) return UrlScheme::Tcp;
   return UrlScheme::Other;
 }
 

@@ -7,7 +7,7 @@
 
 namespace sallyport::policy {
 
-enum class UrlScheme : std::uint8_t { None, Https, Http, Wss, Ws, Ssh, Git, Other };
+enum class UrlScheme : std::uint8_t { None, Https, Http, Wss, Ws, Ssh, Git, Tcp, Other };
 
 // Views into the URL. Its user name and password are left out: those are never shown. So is its fragment,
 // which no client sends.
