@@ -18,8 +18,9 @@ Result<const net::KeyPair*> LeafCache::leaf_for(const policy::HostName& host,
     by_host_.erase(found);
   }
   if (!making_.take(now)) return fail(Reason::TooMany, "certificates for new names come too fast");
-  auto leaf = net::make_leaf(ca_, host);
+  auto leaf = net::make_leaf(ca_, host, net::share(key_));
   if (!leaf) return fail(std::move(leaf));
+  if (!key_) key_ = net::share(leaf->key);
   if (by_use_.size() == kMaxLeaves) {
     by_host_.erase(by_use_.back().host);
     by_use_.pop_back();

@@ -16,8 +16,9 @@ namespace sallyport::egress {
 // A session needs few; but a wildcard allows any number of names, and a name that is refused gets one too, so
 // that its client can be told. The least recently used goes first.
 inline constexpr std::size_t kMaxLeaves = 512;
-// Made, after as many as are kept.
-inline constexpr double kMaxLeavesPerSecond = 50;
+// Made, after as many as are kept. As many connections as a session may begin, so that only who lifts that
+// limit meets this one.
+inline constexpr double kMaxLeavesPerSecond = 250;
 // A leaf lives 24 hours from its making; well before its end the next client gets a new one.
 inline constexpr std::chrono::hours kLeafRefresh{12};
 
@@ -39,6 +40,7 @@ class LeafCache {
   };
 
   net::KeyPair ca_;
+  net::PrivateKey key_;  // of every leaf: making one takes longer than signing
   TokenBucket making_{kMaxLeavesPerSecond, kMaxLeaves};
   std::list<Entry> by_use_;  // the latest first
   std::map<policy::HostName, std::list<Entry>::iterator> by_host_;

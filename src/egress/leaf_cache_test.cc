@@ -32,6 +32,14 @@ TEST_F(Leaves, AreMadeOnceForEachName) {
   EXPECT_EQ(cache_.size(), 2U);
 }
 
+TEST_F(Leaves, HaveOneKeyWhichIsNotTheAuthoritys) {
+  const auto key_of = [&](const std::string& name) {
+    return *net::private_key_pem(*(*cache_.leaf_for(host(name), now_))->key);
+  };
+  EXPECT_EQ(key_of("a.test"), key_of("b.test"));
+  EXPECT_NE(key_of("a.test"), *net::private_key_pem(*cache_.authority().key));
+}
+
 TEST_F(Leaves, AreMadeAnewLongBeforeTheyExpire) {
   ASSERT_NE(certificate("a.test", now_), nullptr);
   const auto before =

@@ -7,6 +7,8 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include <utility>
+
 #include "base/random.h"
 #include "net/tls.h"
 
@@ -62,9 +64,10 @@ bool add_extensions(X509& certificate, X509& issuer, std::initializer_list<Exten
   return true;
 }
 
-// Version 3, a fresh key, a random serial and the dates.
-Result<KeyPair> begin(long life) {
-  KeyPair pair{Certificate(X509_new()), PrivateKey(EVP_EC_gen("P-256"))};
+// Version 3, the key (a new one when it is null), a random serial and the dates.
+Result<KeyPair> begin(long life, PrivateKey key) {
+  if (!key) key.reset(EVP_EC_gen("P-256"));
+  KeyPair pair{Certificate(X509_new()), std::move(key)};
   if (!pair.certificate || !pair.key) return openssl_failed("key");
   X509& certificate = *pair.certificate;
   const bool done = X509_set_version(&certificate, X509_VERSION_3) == 1 && set_random_serial(certificate) &&
@@ -86,7 +89,7 @@ void KeyFree::operator()(EVP_PKEY* key) const {
 }
 
 Result<KeyPair> make_session_ca(std::string_view session_id) {
-  auto pair = begin(kCaLife);
+  auto pair = begin(kCaLife, nullptr);
   if (!pair) return pair;
   X509& certificate = *pair->certificate;
   const std::string name = "Sallyport session CA " + std::string(session_id.substr(0, kIdPrefixBytes));
@@ -104,8 +107,13 @@ Result<KeyPair> make_session_ca(std::string_view session_id) {
   return pair;
 }
 
-Result<KeyPair> make_leaf(const KeyPair& ca, const policy::HostName& host) {
-  auto pair = begin(kLeafLife);
+PrivateKey share(const PrivateKey& key) {
+  if (key) EVP_PKEY_up_ref(key.get());
+  return PrivateKey(key.get());
+}
+
+Result<KeyPair> make_leaf(const KeyPair& ca, const policy::HostName& host, PrivateKey key) {
+  auto pair = begin(kLeafLife, std::move(key));
   if (!pair) return pair;
   X509& certificate = *pair->certificate;
   // The subject stays empty, so the alternative name is critical (RFC 5280, 4.2.1.6). A HostName holds

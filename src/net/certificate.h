@@ -30,7 +30,10 @@ struct KeyPair {
 
 // A new authority, pathlen 0, for one session.
 Result<KeyPair> make_session_ca(std::string_view session_id);
-Result<KeyPair> make_leaf(const KeyPair& ca, const policy::HostName& host);
+// With that key, or a new one when it is null.
+Result<KeyPair> make_leaf(const KeyPair& ca, const policy::HostName& host, PrivateKey key = nullptr);
+// The same key once more: it goes with the last of those who have it.
+PrivateKey share(const PrivateKey& key);
 
 Result<std::string> certificate_pem(const X509& certificate);
 Result<std::string> private_key_pem(const EVP_PKEY& key);
