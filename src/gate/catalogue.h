@@ -65,6 +65,15 @@ inline std::vector<std::vector<std::string>> read_table(const std::string& name)
   return rows;
 }
 
+// A payload that may begin with one of these names, whose text stands there then.
+inline std::string with_macro(std::string payload,
+                              const std::vector<std::pair<std::string_view, std::string_view>>& macros) {
+  for (const auto& [macro, text] : macros) {
+    if (payload.starts_with(macro)) return payload.replace(0, macro.size(), text);
+  }
+  return payload;
+}
+
 struct Case {
   std::string name;
   std::string reason;  // "-": it is carried out
@@ -74,11 +83,8 @@ struct Case {
 inline std::vector<Case> read_cases() {
   std::vector<Case> cases;
   for (const auto& row : read_table("requests.tsv")) {
-    std::string payload = row.at(2);
-    for (const auto& [macro, text] :
-         {std::pair{"$GET", kGoodGet}, {"$POST", kGoodPost}, {"$PUSH", kGoodPush}}) {
-      if (payload.starts_with(macro)) payload.replace(0, std::string_view(macro).size(), text);
-    }
+    const std::string payload =
+        with_macro(row.at(2), {{"$GET", kGoodGet}, {"$POST", kGoodPost}, {"$PUSH", kGoodPush}});
     cases.push_back({row.at(0), row.at(1), unescaped(payload)});
   }
   return cases;

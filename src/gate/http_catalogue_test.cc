@@ -40,9 +40,7 @@ constexpr std::string_view kPost = "POST /a HTTP/1.1\\r\\nHost: forge.test\\r\\n
 std::vector<HttpCase> own_cases() {
   std::vector<HttpCase> cases;
   for (const auto& row : read_table("http.tsv")) {
-    std::string payload = row.at(2);
-    if (payload.starts_with("$GET")) payload.replace(0, 4, kGet);
-    if (payload.starts_with("$POST")) payload.replace(0, 5, kPost);
+    const std::string payload = with_macro(row.at(2), {{"$GET", kGet}, {"$POST", kPost}});
     HttpCase test{row.at(0), row.at(1), unescaped(payload)};
     if (payload.find("Host: keyed.test") != std::string::npos) test.host = "keyed.test";
     if (!test.is_refused()) test.sent = unescaped(row.at(3));

@@ -35,12 +35,9 @@ struct ProxyCase {
 std::vector<ProxyCase> read_proxy_cases() {
   std::vector<ProxyCase> cases;
   for (const auto& row : read_table("proxy.tsv")) {
-    std::string payload = row.at(2);
-    for (const auto& [macro, text] :
-         {std::pair{"$CONNECT", "CONNECT api.ok.test:443 HTTP/1.1\\r\\nHost: api.ok.test:443\\r\\n"},
-          {"$GET", "GET http://api.ok.test/a HTTP/1.1\\r\\nHost: api.ok.test\\r\\n"}}) {
-      if (payload.starts_with(macro)) payload.replace(0, std::string_view(macro).size(), text);
-    }
+    const std::string payload = with_macro(
+        row.at(2), {{"$CONNECT", "CONNECT api.ok.test:443 HTTP/1.1\\r\\nHost: api.ok.test:443\\r\\n"},
+                    {"$GET", "GET http://api.ok.test/a HTTP/1.1\\r\\nHost: api.ok.test\\r\\n"}});
     cases.push_back({row.at(0), row.at(1), unescaped(payload)});
   }
   return cases;

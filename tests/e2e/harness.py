@@ -337,6 +337,14 @@ class Stage:
         """`sallyport ARGV` without a sandbox."""
         return self.spawn([SALLYPORT, *argv], **popen).finish()
 
+    def serve(self, *options):
+        """`sallyport serve OPTIONS`; returns the run, and what --json said once it was ready."""
+        running = self.spawn([SALLYPORT, "serve", "--json", *options])
+        line = running.process.stdout.readline()
+        if not line:
+            raise AssertionError(str(running.finish()))
+        return running, json.loads(line)
+
     def run_in_terminal(self, command, options=(), typed=b"", timeout=RUN_TIMEOUT_SECONDS,
                         program=(SALLYPORT, "run")):
         """The same with a terminal of its own around it; returns the exit code and what the terminal showed.

@@ -165,7 +165,7 @@ class PlainMutator(Mutator):
     def __init__(self, seed, before):
         super().__init__(seed)
         self.fields, self.paths, self.before = FIELDS + PLAIN_FIELDS, [self.said(path, before) for path in PLAIN_PATHS], before
-        self.catalogue = [self.plain(data) for data in self.catalogue] + front.plain_requests()
+        self.catalogue = [self.plain(data) for data in self.catalogue] + [case.data for case in front.http_cases()]
         self.catalogue = [data.replace(b" /", b" " + before + b"/", 1) for data in self.catalogue if len(data) < 20_000]
 
     @staticmethod

@@ -101,7 +101,8 @@ class Handshakes(front.FrontCase):
         self.stage.write_config(self.forge.address, harness.UNHURRIED)
         self.stage.write_policy(FETCH)
 
-    def tasks(self):
+    @staticmethod
+    def tasks():
         """[(task, the alert or None)]"""
         def hello(name, reason, alert, made, **records):
             return Task(name, made.records(**records), [reason], sni="", ends=True), alert

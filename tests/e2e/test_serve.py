@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """`sallyport serve`: the same judgements at doors on the host's loopback addresses, for one user alone."""
 
-import json
 import os
 import select
 import signal
@@ -11,7 +10,7 @@ import subprocess
 import unittest
 
 import harness
-from harness import E2E, SALLYPORT, in_both_flavours
+from harness import E2E, in_both_flavours
 
 SOMEBODY = 65534
 LOOPBACK = "127.0.0.1:0"
@@ -34,12 +33,7 @@ class Serve(E2E):
         self.ca_file = self.stage.home / "serve-ca.pem"
 
     def serve(self, *options):
-        """Returns the run, and what --json said once it was ready."""
-        running = self.stage.spawn([SALLYPORT, "serve", "--json", "--ca-file", self.ca_file, *options])
-        line = running.process.stdout.readline()
-        if not line:
-            self.fail(str(running.finish()))
-        return running, json.loads(line)
+        return self.stage.serve("--ca-file", self.ca_file, *options)
 
     def end(self, running, number=signal.SIGINT):
         running.process.send_signal(number)

@@ -111,6 +111,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         for piece in self.body():
             digest.update(piece)
             size += len(piece)
+        self.server.count_whole_body()
         if self.path == "/seen":
             self.server.seen.set()
         self.answer(f"{digest.hexdigest()} {size}\n".encode())
@@ -190,7 +191,7 @@ class Web(_Counting):
     def __init__(self, leaf=None, files=None, repositories=None):
         self.repositories = repositories or {}
         self.files = {"/hello": ("text/plain", b"hello\n")} | (files or {})
-        self.requests, self.seen = [], threading.Event()
+        self.requests, self.seen, self.whole_bodies = [], threading.Event(), 0
         self._tls = None
         if leaf:
             self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -202,15 +203,19 @@ class Web(_Counting):
         if self._tls:
             request.settimeout(PATIENCE_SECONDS)
             request = self._tls.wrap_socket(request, server_side=True)
-        super().finish_request(request, client_address)
-        if self._tls:
-            # To its end, so that nobody has to take it for a cut.
-            request.unwrap()
-            request.close()
+        with request:
+            super().finish_request(request, client_address)
+            if self._tls:
+                # To its end, so that nobody has to take it for a cut.
+                request.unwrap()
 
     def note(self, request):
         with self._lock:
             self.requests.append(request)
+
+    def count_whole_body(self):
+        with self._lock:
+            self.whole_bodies += 1
 
     def traffic(self):
         return self.connections, len(self.requests)
