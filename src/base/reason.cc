@@ -34,6 +34,10 @@ constexpr std::array kTable{
     Row{BadPush, {"bad_push", Client, 400, "The list of pushed refs cannot be read as git's protocol says."}},
     Row{BadDnsQuery, {"bad_dns_query", Client, 400, "The DNS query is malformed."}},
     Row{NotTls, {"not_tls", Client, 400, "This port speaks TLS only."}},
+    Row{TlsPinned,
+        {"tls_pinned", Client, 400, "The client does not accept the gateway's certificate for this host.",
+         "Give the client the session's CA, or write tls = \"splice\" into the host's rule if it insists on "
+         "another certificate: then nobody looks inside."}},
     Row{NoSni, {"no_sni", Client, 400, "The TLS connection names no host."}},
     Row{SniMismatch, {"sni_mismatch", Client, 421, "The TLS host name is not the one that was looked up."}},
     Row{HostMismatch, {"host_mismatch", Client, 421, "The request's Host is not the connection's host."}},

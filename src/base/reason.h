@@ -25,6 +25,7 @@ enum class Reason : std::uint8_t {
   BadPush,
   BadDnsQuery,
   NotTls,
+  TlsPinned,
   NoSni,
   SniMismatch,
   HostMismatch,

@@ -39,7 +39,7 @@ class Interceptor {
   // The judge is asked although the ClientHello was looked at: of what OpenSSL reads, and of a second one. A
   // refused name sees the alert unrecognized_name, and the judge's error is the refusal's. Besides: NoSni,
   // IpLiteral, BadRequest (a malformed name, or a client that speaks no HTTP/1.1), TooLarge, NotTls,
-  // ClientTimeout, ClientClosed.
+  // TlsPinned, ClientTimeout, ClientClosed.
   net::Task<std::expected<Intercepted, HandshakeRefusal>> accept(PeekedHello peeked, Judge judge);
 
  private:

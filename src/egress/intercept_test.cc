@@ -88,6 +88,17 @@ TEST_F(Intercept, AllowedNameIsServedUnderTheSessionsAuthority) {
   EXPECT_EQ(judged_, (std::vector<std::string>{"api.ok.test", "api.ok.test"}));
 }
 
+TEST_F(Intercept, TellsAClientThatDoesNotTakeItsCertificate) {
+  const auto other = *net::make_session_ca("0123456789abcdef");
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    const Outcome outcome = handshake({.max_version = version, .authority = other.certificate.get()});
+    ASSERT_FALSE(outcome);
+    EXPECT_FALSE(connected_);
+    EXPECT_EQ(code(outcome.error().error.reason), "tls_pinned") << outcome.error().error.detail;
+    EXPECT_EQ(outcome.error().host, "api.ok.test");
+  }
+}
+
 TEST_F(Intercept, TakesUpperCaseForTheSameName) {
   const Outcome outcome = handshake({.sni = "API.OK.Test", .authority = ca_.certificate.get()});
   ASSERT_TRUE(outcome);
@@ -288,6 +299,27 @@ TEST_F(Intercept, RefusesWhatIsNotTls) {
         << test.what << ": " << outcome.error().error.detail;
   }
   EXPECT_TRUE(judged_.empty());
+}
+
+TEST_F(Intercept, KnowsWhichAlertsAreAboutItsCertificate) {
+  const std::vector<std::pair<int, const char*>> alerts{
+      {SSL_AD_BAD_CERTIFICATE, "tls_pinned"},     {SSL_AD_UNSUPPORTED_CERTIFICATE, "tls_pinned"},
+      {SSL_AD_CERTIFICATE_REVOKED, "tls_pinned"}, {SSL_AD_CERTIFICATE_EXPIRED, "tls_pinned"},
+      {SSL_AD_CERTIFICATE_UNKNOWN, "tls_pinned"}, {SSL_AD_UNKNOWN_CA, "tls_pinned"},
+      {SSL_AD_HANDSHAKE_FAILURE, "not_tls"},      {SSL_AD_ILLEGAL_PARAMETER, "not_tls"},
+      {SSL_AD_INTERNAL_ERROR, "not_tls"},
+  };
+  for (const auto& test : alerts) {
+    const Outcome outcome = handshake([alert = test.first](int socket) {
+      send_all(socket, client_hello_bytes({.max_version = TLS1_2_VERSION}));
+      char first = 0;
+      ASSERT_EQ(::recv(socket, &first, 1, 0), 1);
+      send_all(socket, "\x15\x03\x03\0\x02\x02"s + static_cast<char>(alert));
+      received(socket);
+    });
+    ASSERT_FALSE(outcome) << test.first;
+    EXPECT_EQ(code(outcome.error().error.reason), test.second) << test.first << outcome.error().error.detail;
+  }
 }
 
 TEST_F(Intercept, TellsAClientThatLeavesWithoutAWord) {

@@ -95,7 +95,10 @@ class TlsStream final : public Stream {
       const int done = step(ssl_.get());
       if (done == 1) co_return Status();
       const int error = SSL_get_error(ssl_.get(), done);
-      if (error == SSL_ERROR_SSL && !peer_left()) co_return fail(tls_reason, handshake_problem());
+      if (error == SSL_ERROR_SSL && !peer_left()) {
+        const bool is_refused = tls_reason == Reason::NotTls && certificate_refused();
+        co_return fail(is_refused ? Reason::TlsPinned : tls_reason, handshake_problem());
+      }
       if (auto status = co_await wait_for(error, errno); !status) co_return status;
     }
   }
@@ -227,6 +230,23 @@ class TlsStream final : public Stream {
   static bool peer_left() {
     const unsigned long error = ERR_peek_error();
     return ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
+  }
+
+  // By one of the alerts that are for it (RFC 8446, 6.2).
+  static bool certificate_refused() {
+    const unsigned long error = ERR_peek_error();
+    if (ERR_GET_LIB(error) != ERR_LIB_SSL) return false;
+    switch (ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET) {
+      case SSL_AD_BAD_CERTIFICATE:
+      case SSL_AD_UNSUPPORTED_CERTIFICATE:
+      case SSL_AD_CERTIFICATE_REVOKED:
+      case SSL_AD_CERTIFICATE_EXPIRED:
+      case SSL_AD_CERTIFICATE_UNKNOWN:
+      case SSL_AD_UNKNOWN_CA:
+        return true;
+      default:
+        return false;
+    }
   }
 
   std::string handshake_problem() {

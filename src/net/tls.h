@@ -69,9 +69,9 @@ Task<Result<std::unique_ptr<Stream>>> connect_tls(Worker& worker, SSL_CTX& conte
 
 // Towards the sandbox: the handshake on an accepted socket. The context (with its ClientHello callback, which
 // finds `callback_argument` by SSL_get_app_data) is the caller's, and outlives the handshake. Fails with
-// NotTls, ClientTimeout or ClientClosed; a refusal by the callback fails with NotTls too, and the caller
-// knows better why. `already_read` is what came from the socket before, as somebody looked at the
-// ClientHello.
+// NotTls, TlsPinned (the client does not accept the certificate), ClientTimeout or ClientClosed; a refusal by
+// the callback fails with NotTls too, and the caller knows better why. `already_read` is what came from the
+// socket before, as somebody looked at the ClientHello.
 struct AcceptedTls {
   std::unique_ptr<Stream> stream;
   SSL* ssl;  // the stream's own, for what the caller's callbacks attached to it

@@ -81,7 +81,7 @@ TEST_F(Tls, RefusesACertificateForAnotherName) {
   EXPECT_EQ(both.client.error().reason, Reason::UpstreamTls);
   EXPECT_EQ(both.client.error().detail, "certificate: hostname mismatch");
   ASSERT_FALSE(both.server);
-  EXPECT_EQ(both.server.error().reason, Reason::NotTls);
+  EXPECT_EQ(both.server.error().reason, Reason::TlsPinned);
 }
 
 TEST_F(Tls, RefusesAnUnknownAuthority) {

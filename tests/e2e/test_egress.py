@@ -52,6 +52,31 @@ with socket.create_connection(("198.18.0.1", 3128) if by_proxy else (host, port)
         answer += piece
 print(answer.decode())
 '''
+# D21, D22: what is spoken with a client that would rather speak HTTP/2, and with one that names another host there; and what
+# becomes of one that speaks nothing else.
+SPEAK = r'''
+import socket, ssl, sys
+host, entry = sys.argv[1:]
+
+def connect(*protocols):
+    stream = socket.create_connection(("198.18.0.1", 3128) if entry == "proxy" else (host, 443), 60)
+    if entry == "proxy":
+        stream.sendall(f"CONNECT {host}:443 HTTP/1.1\r\n\r\n".encode())
+        while not stream.recv(1024).endswith(b"\r\n\r\n"):
+            pass
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(protocols)
+    return context.wrap_socket(stream, server_hostname=host)
+
+stream = connect("h2", "http/1.1")
+print(stream.selected_alpn_protocol())
+stream.sendall(b"GET /hello HTTP/1.1\r\nHost: pinned.test\r\n\r\n")
+print(stream.makefile("r").readline().strip())
+try:
+    connect("h2")
+except ssl.SSLError as error:
+    print("no application protocol" in str(error))
+'''
 CURL = ["curl", "-sS", "--fail-with-body"]
 # How curl gets there; the environment names the proxy.
 DIRECT, PROXY = ["--noproxy", "*"], []
@@ -195,6 +220,29 @@ class Egress(EgressCase):
         outcome = self.assert_refused("host_not_allowed", [*CURL, "http://other.test/"],
                                       shows=["The policy does not allow this host.", "other.test", "returned error: 403"])
         self.assertEqual(outcome.events("refused")[0]["entry"], "proxy")
+
+    def test_a_client_that_does_not_accept_the_gateways_certificate(self):
+        # Trusting the upstream's own authority alone, as one that pins it.
+        curl = [*CURL, "--cacert", "upstream-ca.pem", "https://web.test/hello"]
+        for entry, way in WAYS.items():
+            for version in ("--tls-max", "1.2"), ("--tlsv1.3",):
+                with self.subTest(entry=entry, version=version):
+                    outcome = self.assert_refused("tls_pinned", [*curl, *way, *version], shows=["certificate"])
+                    line = outcome.events("refused")[0]
+                    self.assertEqual((line["entry"], line["host"], line["port"]), (entry, "web.test", 443))
+                    self.assertIn("unknown ca", line["detail"])
+        # Nobody takes that for a reason not to look inside.
+        self.assertEqual(self.upstreams["web.test"].connections, 0)
+        self.assert_allowed([*CURL, *DIRECT, "https://web.test/hello"], method="GET")
+
+    def test_a_host_that_is_inspected_speaks_http_1_1_and_stays_with_its_name(self):
+        self.stage.put("speak.py", SPEAK)
+        for entry in WAYS:
+            with self.subTest(entry):
+                before = self.stage.traffic()
+                outcome = self.assert_ok(self.run_inside(["/usr/bin/python3", "speak.py", "web.test", entry]))
+                self.assert_all_refused(outcome, ["host_mismatch", "bad_request"], 2, before)
+                self.assertEqual(outcome.stdout, "http/1.1\nHTTP/1.1 421 Misdirected Request\nTrue\n")
 
     def test_a_port_that_no_rule_has(self):
         outcome = self.assert_refused("port_not_allowed", [*CURL, *DIRECT, "https://web.test:8443/hello"])
