@@ -4,8 +4,10 @@
 SALLYPORT_TEST_MIB sets the size of the bodies in MiB, SALLYPORT_TEST_SECONDS for how long a WebSocket is kept busy.
 """
 
+import hashlib
 import os
 import subprocess
+import zlib
 
 import harness
 import processes
@@ -93,19 +95,16 @@ if url.startswith("https"):
     stream.unwrap()
 print("echoed")
 '''
-# The second event is sent only when somebody has seen the first.
+# Each event is sent only when somebody has seen the one before, and told so on another connection.
 EVENTS = CLIENT + r'''
-def event():
+stream, reader, status = ask(url + "/events", by_proxy, fields="Connection: close\r\n")
+for number in range(int(sys.argv[3])):
     while not (line := reader.readline()).startswith(b"data:"):
         assert line, "the stream ended"
-    return line
-
-stream, reader, status = ask(url + "/events", by_proxy, fields="Connection: close\r\n")
-assert event() == b"data: first\n"
-_, seen, status = ask(url + "/seen", by_proxy, "POST", "Content-Length: 0\r\nConnection: close\r\n")
-assert status == 200 and seen.read().endswith(b" 0\n")
-assert event() == b"data: second\n"
-assert reader.read().endswith(b"\r\n0\r\n\r\n")
+    assert line == b"data: %d\n" % number, line
+    _, seen, status = ask(url + "/seen", by_proxy, "POST", "Content-Length: 0\r\nConnection: close\r\n")
+    assert status == 200 and seen.read().endswith(b" 0\n")
+reader.read()
 print("seen")
 '''
 RAW = r'''
@@ -187,13 +186,28 @@ class Streams(EgressCase):
 
     def test_an_event_arrives_before_the_next_is_sent(self):
         self.stage.put("events.py", EVENTS)
-        for url, entry, _ in WAYS[:4]:
+        for url, entry, _ in WAYS:
             with self.subTest(url=url, entry=entry):
-                for upstream in ("web.test", "plain.test"):
-                    self.upstreams[upstream].seen.clear()
-                outcome = self.assert_allowed(["/usr/bin/python3", "events.py", url, entry], requests=2, entry=entry,
-                                              status=200)
+                trust = ["env", "SSL_CERT_FILE=upstream-ca.pem"] if "pinned" in url else []
+                status = {} if "pinned" in url else {"status": 200}
+                command = [*trust, "/usr/bin/python3", "events.py", url, entry, str(web.EVENTS)]
+                outcome = self.assert_allowed(command, requests=1 + web.EVENTS, entry=entry, **status)
                 self.assertEqual(outcome.stdout, "seen\n")
+
+    def test_what_is_packed_passes_as_it_is(self):
+        # H19: who would unpack it had a thousand times as much.
+        packed = web.bomb()
+        self.assertEqual(zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(packed[:4096], 1 << 20), bytes(1 << 20))
+        script = ""
+        for url, _, way in WAYS:
+            trust = "--cacert upstream-ca.pem" if "pinned" in url else ""
+            script += " ".join([*way, "curl -sS --fail", trust, f"-D head {url}/bomb | sha256sum\n"])
+            script += "grep -i content-encoding head\n"
+        outcome = self.finish_small(script)
+        digest = hashlib.sha256(packed).hexdigest()
+        lines = outcome.stdout.splitlines()
+        self.assertEqual(lines[::2], [f"{digest}  -"] * len(WAYS), str(outcome))
+        self.assertEqual([line.lower() for line in lines[1::2]], ["content-encoding: gzip"] * len(WAYS), str(outcome))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 and both count what reaches them, so that "nothing was sent" is an assertion too."""
 
 import base64
+import functools
 import hashlib
 import http.server
 import os
@@ -12,9 +13,12 @@ import ssl
 import subprocess
 import threading
 import typing
+import zlib
 
 PATIENCE_SECONDS = 120
 PIECE_BYTES = 256 * 1024
+EVENTS = 5
+BOMB_BYTES = 10 << 30
 WEBSOCKET_GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, 1.3
 PATTERN = bytes(range(251)) * 4177  # of a length that no buffer is a multiple of
 
@@ -38,9 +42,18 @@ def pattern_digest(size):
     return digest.hexdigest()
 
 
+@functools.cache
+def bomb(unpacked=BOMB_BYTES):
+    """gzip (RFC 1952) of that many zeros; without the checksum, which only who unpacks all of it would miss."""
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    mebibyte = deflate.compress(bytes(1 << 20)) + deflate.flush(zlib.Z_FULL_FLUSH)
+    return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + mebibyte * (unpacked >> 20) + b"\x03\0"
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     """`/bytes/SIZE` is that many bytes; `/digest` answers a body with its SHA-256; `/socket` is a WebSocket that echoes
-    messages; `/events` is a stream whose second event comes only when somebody has said `POST /seen`. Everything else
+    messages; `/events` is a stream of EVENTS, each of which comes only when somebody has said `POST /seen` of the one before; `/bomb` is a
+    little gzip of very much. Everything else
     is one of the server's files, or 404."""
 
     protocol_version = "HTTP/1.1"
@@ -61,9 +74,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.server.note(Request(self.command, self.path, [(n.lower(), v) for n, v in self.headers.items()]))
         return good
 
-    def answer(self, body, status=200, kind="text/plain"):
+    def answer(self, body, status=200, kind="text/plain", coding=None):
         self.send_response(status)
         self.send_header("Content-Type", kind)
+        if coding:
+            self.send_header("Content-Encoding", coding)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
@@ -94,6 +109,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             for piece in pattern(int(size[1])):
                 self.wfile.write(piece)
+        elif path == "/bomb":
+            self.answer(bomb(), kind="application/octet-stream", coding="gzip")
         elif path == "/events":
             self.events()
         elif path == "/socket":
@@ -113,7 +130,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             size += len(piece)
         self.server.count_whole_body()
         if self.path == "/seen":
-            self.server.seen.set()
+            self.server.seen.release()
         self.answer(f"{digest.hexdigest()} {size}\n".encode())
 
     do_PUT = do_DELETE = do_POST
@@ -138,9 +155,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(b"data: first\n\n")
-        if self.server.seen.wait(PATIENCE_SECONDS):
-            self.wfile.write(b"data: second\n\n")
+        for number in range(EVENTS):
+            self.wfile.write(b"data: %d\n\n" % number)
+            if not self.server.seen.acquire(timeout=PATIENCE_SECONDS):
+                break
         self.close_connection = True
 
     def websocket(self):
@@ -191,7 +209,7 @@ class Web(_Counting):
     def __init__(self, leaf=None, files=None, repositories=None):
         self.repositories = repositories or {}
         self.files = {"/hello": ("text/plain", b"hello\n")} | (files or {})
-        self.requests, self.seen, self.whole_bodies = [], threading.Event(), 0
+        self.requests, self.seen, self.whole_bodies = [], threading.Semaphore(0), 0
         self._tls = None
         if leaf:
             self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
