@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import harness
-from harness import E2E, in_both_flavours
+from harness import E2E, git_rule, in_both_flavours, policy
 
 SOMEBODY = 65534
 LOOPBACK = "127.0.0.1:0"
@@ -190,6 +190,73 @@ class Serve(E2E):
         self.account_for(outcome.events("refused"))
         self.assertEqual([line["reason"] for line in outcome.events("refused")], ["not_git"], str(outcome))
         self.assert_shows(outcome, "sallyport-gate died")
+
+    def hold_a_request(self, running, ready):
+        """A client whose request the forge holds back, and what it asks for."""
+        url = "https://forge.test/acme/slow/info/refs?service=git-upload-pack"
+        asks = ("--fail", "--proxy", f"http://{ready['proxy']}", url)
+        self.forge.hold(1, "answer")
+        client = self.stage.spawn(["curl", "-sS", "--max-time", "60", "--cacert", self.ca_file, *asks])
+        running.wait_for(self.forge.holds, "a request that is held")
+        return client, asks
+
+    def allow_slow(self):
+        self.stage.write_policy(policy(git_rule("forge.test/acme/*")))
+        self.forge.add_widget("acme/slow")
+
+    def test_while_gate_or_vault_is_dead_nothing_goes_out_and_then_it_does_again(self):
+        self.allow_slow()
+        for program in ("sallyport-gate", "sallyport-vault"):
+            with self.subTest(program):
+                running, ready = self.serve("--proxy", LOOPBACK)
+                cut, asks = self.hold_a_request(running, ready)
+                warden, before = running.pids_of("sallyportd")[0], self.stage.traffic()
+                os.kill(warden, signal.SIGSTOP)  # so that nobody starts another yet
+                os.kill(running.pids_of(program)[0], signal.SIGKILL)
+                with socket.create_connection(endpoint(ready["proxy"]), timeout=60) as waits:
+                    waits.sendall(b"CONNECT forge.test:443 HTTP/1.1\r\n\r\n")
+                    running.wait_for(lambda program=program: not running.pids_of(program), "its end")
+                    self.assertEqual(self.stage.traffic(), before)
+                    self.forge.open_gate()
+                    self.forge.wait_idle()
+                    os.kill(warden, signal.SIGCONT)
+                    if self.stage.runner_uid == os.getuid():  # this test's own connection is served
+                        self.assertTrue(waits.recv(64).startswith(b"HTTP/1.1 200 "))
+                self.assert_failed(cut.finish())
+                running.wait_for(lambda asks=asks: self.curl(*asks).code == 0, "egress again")
+                running.process.send_signal(signal.SIGINT)
+                outcome = running.finish()
+                self.assertEqual(outcome.code, 0, str(outcome))
+                self.assert_shows(outcome, f"{program} died (signal 9) and is started again")
+                self.assertEqual([line["reason"] for line in outcome.events("alarm")], ["process_died"], str(outcome))
+                self.assertNotEqual(outcome.events("end")[0]["reason"], "none", str(outcome))
+                self.assertEqual(outcome.events("end")[-1]["reason"], "none", str(outcome))
+                self.account_for(outcome.events("refused"))
+
+    def test_the_death_of_the_warden_ends_it_all_and_the_next_start_works(self):
+        self.allow_slow()
+        running, ready = self.serve("--proxy", LOOPBACK)
+        cut, asks = self.hold_a_request(running, ready)
+        watches = [os.pidfd_open(pid) for name in ("sallyport-gate", "sallyport-vault") for pid in running.pids_of(name)]
+        os.kill(running.pids_of("sallyportd")[0], signal.SIGKILL)
+        outcome = running.finish()
+        self.assertEqual(outcome.code, harness.EXIT_SALLYPORT_FAILED, str(outcome))
+        self.assert_shows(outcome, "the warden (sallyportd) died")
+        self.assert_failed(cut.finish())
+        for watch in watches:
+            self.assert_ends(watch)
+        self.assert_closed(ready["proxy"])
+        self.forge.open_gate()
+        self.forge.wait_idle()
+        # Nobody was left to remove it.
+        self.assertTrue(self.ca_file.exists())
+        running, ready = self.serve("--proxy", ready["proxy"])
+        self.assert_ok(self.curl(*asks))
+        self.end(running)
+        lines = self.stage.audit()
+        for begins, ends, key in (("begin", "end", "request"), ("session_start", "session_end", "session")):
+            begun, ended = ([line[key] for line in lines if line["kind"] == kind] for kind in (begins, ends))
+            self.assertEqual(sorted(begun), sorted(ended), begins)
 
     def assert_ends(self, pidfd):
         ready, _, _ = select.select([pidfd], [], [], harness.RUN_TIMEOUT_SECONDS)
