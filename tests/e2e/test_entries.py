@@ -83,6 +83,9 @@ class Way(typing.NamedTuple):
     def name(self):
         return f"{self.door}{' by CONNECT' if self.connect else ''}{' under TLS' if self.tls else ''}"
 
+    def connect_to(self, host):
+        return CONNECT % f"{host}:{self.connect}".encode()
+
     def spelled(self, case):
         """In the clear the ports are the other way round, and a proxy is asked with a URL where there is a path."""
         if self.tls:
@@ -116,7 +119,7 @@ class Way(typing.NamedTuple):
                 data=b"GET /logout HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % case.host.encode()))
             reasons = reasons + [BEHIND] * (not ends)
         return Task(f"{case.name}, {self.name}", [data], reasons, door=self.door, address=case.host,
-                    port=443 if self.tls else 80, connect=CONNECT % b"%s:%d" % (case.host.encode(), self.connect) if self.connect else b"",
+                    port=443 if self.tls else 80, connect=self.connect_to(case.host) if self.connect else b"",
                     sni=case.host if self.tls else "", leaves=not behind)
 
 
