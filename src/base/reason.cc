@@ -81,6 +81,7 @@ constexpr std::array kTable{
     Row{OtherUser, {"other_user", Client, 403, "Only the user who started this is served."}},
     Row{TooMany, {"too_many", Client, 429, "Too many requests or connections at once."}},
     Row{TooLarge, {"too_large", Client, 413, "The request's body is too large."}},
+    Row{Revoked, {"revoked", Client, 403, "The policy was changed, and allows this no longer."}},
 
     Row{UpstreamUnresolved,
         {"upstream_unresolved", Upstream, 502, "The upstream's name cannot be resolved."}},
@@ -121,6 +122,10 @@ constexpr std::array kTable{
          "Outside, `sallyport run -v` says where the audit log is: make it writable, or make room with "
          "`df`'s help; "
          "then try again."}},
+    Row{PolicyUnreadable,
+        {"policy_unreadable", Gateway, 503,
+         "The changed policy cannot be used; the one before stays in force.",
+         "Outside, `sallyport policy check` says what is wrong with it."}},
     Row{SessionEnded,
         {"session_ended", Gateway, 503, "The session has ended.",
          "Outside, start another with `sallyport run`."}},

@@ -59,6 +59,7 @@ enum class Reason : std::uint8_t {
   OtherUser,
   TooMany,
   TooLarge,
+  Revoked,
 
   // The upstream did not do its part.
   UpstreamUnresolved,
@@ -79,6 +80,7 @@ enum class Reason : std::uint8_t {
   VaultRefused,
   CredentialUnavailable,
   AuditUnavailable,
+  PolicyUnreadable,
   SessionEnded,
   ProcessDied,
   Interrupted,

@@ -35,6 +35,8 @@ using Problems = std::vector<Problem>;
 struct CredentialSource {
   std::string file;
   Place place;
+
+  bool operator==(const CredentialSource& other) const { return file == other.file; }
 };
 
 struct HostEntry {

@@ -108,11 +108,11 @@ std::string framed(std::string_view message) {
 
 Server::Server(net::Worker& worker, const policy::Grant& grant, SyntheticAddresses& addresses,
                audit::Recorder& recorder)
-    : worker_(worker), grant_(grant), addresses_(addresses), recorder_(recorder) {}
+    : worker_(worker), grant_(&grant), addresses_(addresses), recorder_(recorder) {}
 
 std::string Server::answer_one(std::string_view query) {
   if (!rate_.take(net::Clock::now())) return "";
-  Reply reply = answer(query, grant_, addresses_, random_hex(kRequestIdBytes));
+  Reply reply = answer(query, *grant_, addresses_, random_hex(kRequestIdBytes));
   if (reply.refused) recorder_.note(*std::move(reply.refused));
   return std::move(reply.bytes);
 }

@@ -27,6 +27,9 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  // Every question from now on is judged by this grant. It outlives this, or the next call.
+  void use(const policy::Grant& grant) { grant_ = &grant; }
+
   // Answers on a bound, non-blocking socket until it fails. Where the socket has IP_PKTINFO or
   // IPV6_RECVPKTINFO on, an answer leaves from the address that was asked; with a wildcard socket the kernel
   // would choose another, and the client would not take it.
@@ -40,12 +43,12 @@ class Server {
   std::string answer_one(std::string_view query);
 
   net::Worker& worker_;
-  const policy::Grant& grant_;
+  const policy::Grant* grant_;
   SyntheticAddresses& addresses_;
   audit::Recorder& recorder_;
   // Over both transports together. What comes faster is dropped, not queued: clients ask again, and a flood
   // costs neither memory nor audit lines.
-  TokenBucket rate_{grant_.limits.dns};
+  TokenBucket rate_{grant_->limits.dns};
   Slots tcp_connections_{kMaxTcpConnections};
 };
 

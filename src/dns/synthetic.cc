@@ -27,6 +27,10 @@ policy::IpAddress address_at(std::uint32_t offset) {
 }  // namespace
 
 SyntheticAddresses::SyntheticAddresses(const policy::Grant& grant) {
+  add(grant);
+}
+
+void SyntheticAddresses::add(const policy::Grant& grant) {
   for (const policy::GitRule& rule : grant.git) list(rule.repo.host());
   for (const policy::TcpRule& rule : grant.tcp) list(rule.host);
   for (const policy::AllowRule& rule : grant.allow) {

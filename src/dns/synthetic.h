@@ -31,6 +31,10 @@ class SyntheticAddresses {
   SyntheticAddresses(const SyntheticAddresses&) = delete;
   SyntheticAddresses& operator=(const SyntheticAddresses&) = delete;
 
+  // The names that this grant lists get addresses too. Those that have one keep it, allowed or not: it is the
+  // name that is judged.
+  void add(const policy::Grant& grant);
+
   // Any address of the range, given out or not.
   static bool in_range(const policy::IpAddress& address);
   // The gateway's own address inside a sandbox: its name server and its proxy.

@@ -50,6 +50,7 @@ class Serving {
   Status read_head();
   // Also what the rule says beside.
   Status judge();
+  std::uint64_t most_body_bytes() const;
   net::Task<Fate> carry();
   net::Task<Outcome> switch_over(Outcome outcome);
   upstream::Request upstream_request() const;
@@ -68,6 +69,7 @@ class Serving {
 
   std::optional<policy::UseHttp> asked_;
   std::uint64_t max_body_ = 0;
+  std::optional<forward::Live::Entry> live_;  // once it is allowed
 };
 
 net::Task<Fate> Serving::run() {
@@ -118,7 +120,20 @@ Status Serving::judge() {
   if (head_.body == http::BodyKind::Declared && head_.body_bytes > max_body_) {
     return fail(Reason::TooLarge, "the declared body");
   }
+  live_.emplace(context_.live, forward::Judged{.operation = *asked_, .body_bytes = most_body_bytes()});
   return {};
+}
+
+std::uint64_t Serving::most_body_bytes() const {
+  switch (head_.body) {
+    case http::BodyKind::None:
+      return 0;
+    case http::BodyKind::Declared:
+      return head_.body_bytes;
+    case http::BodyKind::Chunked:
+      return max_body_;
+  }
+  return UINT64_MAX;
 }
 
 // ---- carrying it out ----
@@ -152,12 +167,13 @@ upstream::Request Serving::upstream_request() const {
 net::Task<Fate> Serving::carry() {
   AnswerAsItIs passage;
   Outcome outcome = co_await forward::carry({.connection = connection_,
+                                             .live = *live_,
                                              .opener = context_.direct,
                                              .request = upstream_request(),
                                              .passage = passage,
                                              .upstream_idle = context_.grant.timeouts.idle,
                                              .max_body = max_body_});
-  if (outcome.switched) outcome = co_await switch_over(std::move(outcome));
+  if (outcome.switched && !live_->revoked()) outcome = co_await switch_over(std::move(outcome));
   context_.recorder.note(forward::end_of(event_, outcome, started_));
   if (outcome.error.reason != Reason::None) co_return co_await tell_refusal(outcome.error.reason);
   // The answer came early: a client that still sends would never read it if the connection closed.
@@ -169,19 +185,25 @@ net::Task<Fate> Serving::carry() {
 net::Task<Outcome> Serving::switch_over(Outcome outcome) {
   auto reply = AnswerAsItIs().begin(std::move(*outcome.switched_head));
   if (!reply) co_return outcome;
+  live_->end_by([&] {
+    connection_.abort();
+    outcome.switched->stream->close();
+  });
   auto early = co_await connection_.switch_protocols(std::string(kWebsocket), std::move(reply->fields));
   if (!early) {
-    outcome.error = std::move(early).error();
+    live_->end_by({});
+    outcome.error = live_->revoked() ? Error{Reason::Revoked, ""} : std::move(early).error();
     co_return outcome;
   }
   connection_.limit_body_idle(context_.grant.timeouts.idle);
   Relayed relayed =
       co_await relay({.stream = connection_.stream(), .early = std::move(*early)},
                      {.stream = *outcome.switched->stream, .early = std::move(outcome.switched->early)});
+  live_->end_by({});
   outcome.switched.reset();
   outcome.bytes_in = relayed.from_first;
   outcome.bytes_out = relayed.from_second;
-  outcome.error = std::move(relayed.error);
+  outcome.error = live_->revoked() ? Error{Reason::Revoked, ""} : std::move(relayed.error);
   co_return outcome;
 }
 
@@ -208,7 +230,7 @@ std::string Serving::particulars(Reason reason) const {
   std::string text = client_.host.str();
   if (reason == Reason::PlainHttp) return text + "\nUse https://" + text + "/ instead.";
   const bool a_rule_helps = asked_ && info(reason).origin == Origin::Client && info(reason).status == 403 &&
-                            reason != Reason::DohRefused;
+                            reason != Reason::DohRefused && reason != Reason::Revoked;
   return a_rule_helps ? text + forward::how_to_allow(reason, *asked_) : text;
 }
 

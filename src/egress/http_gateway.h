@@ -4,6 +4,7 @@
 #pragma once
 
 #include "audit/recorder.h"
+#include "forward/live.h"
 #include "forward/served.h"
 #include "http/connection.h"
 #include "http/request_head.h"
@@ -18,6 +19,7 @@ struct HttpContext {
   const policy::Grant& grant;
   audit::Recorder& recorder;
   upstream::Opener& direct;
+  forward::Live& live;
 };
 
 // Serves the request whose head next_request() gave. Leaves exactly one audit line (refused) or a Begin and

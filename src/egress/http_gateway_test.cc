@@ -60,6 +60,7 @@ struct Session {
   audit::FakeRecorder recorder;
   UpstreamScript script;
   forward::FakeOpener direct{script};
+  forward::Live live;
   FakeStream stream;
   forward::ClientSide client{audit::Entry::Tls, "192.0.2.1:443", policy::HostName::parse("api.test").value(),
                              443, policy::Scheme::Https};
@@ -69,7 +70,7 @@ struct Session {
       : stream(std::move(input), end) {}
 
   net::Task<bool> serve(int count) {
-    const HttpContext context{grant, recorder, direct};
+    const HttpContext context{grant, recorder, direct, live};
     http::Connection connection(stream, client.port);
     for (; count > 0; --count) {
       auto head = co_await connection.next_request();
@@ -180,6 +181,60 @@ TEST(HttpGateway, JudgesEveryRequestOfAConnection) {
   ASSERT_EQ(session.recorder.events.size(), 5U);
   EXPECT_EQ(session.recorder.events[2].reason, Reason::PathNotAllowed);
   EXPECT_EQ(session.script.opened.size(), 2U);
+}
+
+// ---- another policy, while a request is under way ----
+
+TEST(HttpGateway, ARequestThatIsRevokedWhileItsUpstreamIsReachedIsCut) {
+  Session session({request("GET /v1/x")});
+  session.script.while_opening = [&] { session.live.judge_again(session.grant, {}); };
+  session.script.body = {"body"};
+  EXPECT_EQ(session.run(), "");
+  ASSERT_TRUE(session.script.opened.at(0).still_wanted);
+  EXPECT_FALSE(session.script.body_ended);
+  expect_begin_and_end(session.recorder.events, Reason::Revoked);
+  EXPECT_EQ(session.fates, std::vector{Fate::Close});
+}
+
+TEST(HttpGateway, WhoWaitsForAnAnswerIsToldThatItIsRevoked) {
+  Session session({request("GET /v1/x")});
+  session.script.answers = UpstreamScript::When::Never;
+  session.script.while_answering = [&] { session.live.judge_again(session.grant, {}); };
+  EXPECT_THAT(session.run(),
+              AllOf(HasSubstr("HTTP/1.1 403 "),
+                    HasSubstr("The policy was changed, and allows this no longer.\napi.test\nrequest ")));
+  expect_begin_and_end(session.recorder.events, Reason::Revoked);
+}
+
+TEST(HttpGateway, AnAnswerThatIsRevokedIsCut) {
+  Session session({request("GET /v1/x")});
+  session.script.body = {"first", "second", "third"};
+  int reads = 0;
+  session.script.while_answering = [&] {
+    if (++reads == 3) session.live.judge_again(session.grant, {});
+  };
+  session.script.ends = Ends::Silently;
+  EXPECT_THAT(session.run(), AllOf(HasSubstr("first"), Not(HasSubstr("third"))));
+  expect_begin_and_end(session.recorder.events, Reason::Revoked);
+  EXPECT_EQ(session.fates, std::vector{Fate::Close});
+}
+
+TEST(HttpGateway, ABodyThatWaitsForItsRestIsCut) {
+  Session session({request("POST /up", "Content-Length: 10\r\n"), "01234"});
+  session.script.answers = UpstreamScript::When::Never;
+  session.script.while_answering = [&] { session.live.judge_again(session.grant, {}); };
+  session.run();
+  expect_begin_and_end(session.recorder.events, Reason::Revoked);
+  EXPECT_EQ(session.fates, std::vector{Fate::Close});
+}
+
+TEST(HttpGateway, ARequestThatIsStillAllowedGoesOnUnderAnotherPolicy) {
+  Session session({request("GET /v1/x")});
+  session.script.body = {"first", "second"};
+  session.script.while_answering = [&] { session.live.judge_again(session.grant, session.grant); };
+  EXPECT_THAT(session.run(), HasSubstr("second"));
+  expect_begin_and_end(session.recorder.events, Reason::None);
+  EXPECT_EQ(session.live.size(), 0U);
 }
 
 TEST(HttpGateway, DropsFieldsOfOneConnectionAndForgedOnes) {

@@ -1,5 +1,7 @@
 #include "egress/tunnels.h"
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <string>
 #include <utility>
@@ -34,7 +36,7 @@ Told told(net::TunnelEnding ending) {
     case Spent:
       return {Reason::TooMany, "the session's budget for bytes is spent"};
     case Closed:
-      return {Reason::SessionEnded, "closed by the gateway"};
+      return {Reason::Revoked, ""};
     case NoPipe:
       return {Reason::Overloaded, "no more pipes"};
   }
@@ -45,7 +47,7 @@ audit::Event event_of(TunnelRequest request) {
   audit::Event event;
   event.request = audit::new_request_id();
   event.entry = request.entry;
-  event.scheme = std::move(request.scheme);
+  event.scheme = request.carriage == policy::Carriage::Raw ? "tcp" : "https";
   event.destination = std::move(request.destination);
   event.host = request.host.str();
   event.port = request.port;
@@ -57,6 +59,8 @@ audit::Event event_of(TunnelRequest request) {
 
 net::Task<> Tunnels::carry(TunnelRequest request, Fd client, std::string early) {
   const policy::HostName host = request.host;
+  forward::Live::Entry live(live_,
+                            {.operation = policy::Connect{host, request.port}, .carriage = request.carriage});
   audit::Event event = event_of(std::move(request));
   const auto tunnel = usage_.tunnels_to.take(host);
   auto making = usage_.connects.take();
@@ -73,7 +77,8 @@ net::Task<> Tunnels::carry(TunnelRequest request, Fd client, std::string early) 
     co_await refuse(std::move(event), std::move(client),
                     {Reason::TooMany, std::string(told(net::TunnelEnding::Spent).detail)});
   } else {
-    co_await carry_recorded(std::move(event), host, std::move(client), std::move(early), *std::move(making));
+    co_await carry_recorded(std::move(event), host, live, std::move(client), std::move(early),
+                            *std::move(making));
   }
 }
 
@@ -98,30 +103,41 @@ net::TunnelLimits Tunnels::limits() const {
           .budget_down = &usage_.download};
 }
 
-net::Task<> Tunnels::carry_recorded(audit::Event event, policy::HostName host, Fd client, std::string early,
-                                    Slots::Slot making) {
+// Nothing of the client's goes anywhere before the upstream is there; its own end it sees at once.
+net::Task<> Tunnels::carry_recorded(audit::Event event, policy::HostName host, forward::Live::Entry& live,
+                                    Fd client, std::string early, Slots::Slot making) {
   const auto started = net::Clock::now();
+  live.end_by([fd = client.get()] { ::shutdown(fd, SHUT_RDWR); });
   event.kind = audit::Kind::Begin;
   if (!co_await recorder_.record(event)) {
     os::reset_on_close(client);
     co_return;
   }
   event.kind = audit::Kind::End;
-  auto dialled = co_await dial(host, event.port, std::move(making));
+  Result<net::Dialled> dialled = fail(Reason::Revoked, "");
+  if (!live.revoked()) dialled = co_await dial(host, event.port, std::move(making));
+  if (live.revoked()) dialled = fail(Reason::Revoked, "");
   if (!dialled) {
     os::reset_on_close(client);
     event.reason = dialled.error().reason;
     event.detail = std::move(dialled).error().detail;
   } else {
     net::Tunnel tunnel(worker_, pipes_, std::move(client), std::move(dialled->socket), limits());
-    const net::TunnelEnd end = co_await tunnel.run({.to_upstream = std::move(early), .to_client = ""});
-    event.reason = told(end.why).reason;
-    event.detail = told(end.why).detail;
-    event.bytes_in = end.bytes_up;
-    event.bytes_out = end.bytes_down;
+    co_await move(tunnel, live, std::move(early), event);
   }
   event.duration = std::chrono::duration_cast<std::chrono::microseconds>(net::Clock::now() - started);
   recorder_.note(std::move(event));
+}
+
+net::Task<> Tunnels::move(net::Tunnel& tunnel, forward::Live::Entry& live, std::string early,
+                          audit::Event& event) {
+  live.end_by([&tunnel] { tunnel.close(); });
+  const net::TunnelEnd end = co_await tunnel.run({.to_upstream = std::move(early), .to_client = ""});
+  live.end_by({});
+  event.reason = told(end.why).reason;
+  event.detail = told(end.why).detail;
+  event.bytes_in = end.bytes_up;
+  event.bytes_out = end.bytes_down;
 }
 
 }  // namespace sallyport::egress

@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,9 @@ struct UpstreamScript {
   std::vector<std::string> body;
   Ends ends = Ends::Cleanly;
   upstream::Exchange::Switched switched;  // for a head with 101
+  // What happens elsewhere meanwhile: while it is reached, and when its answer's head and body are read.
+  std::function<void()> while_opening = [] {};
+  std::function<void()> while_answering = [] {};
 
   std::vector<upstream::Request> opened;
   std::string sent;
@@ -58,11 +62,13 @@ class FakeExchange : public upstream::Exchange {
       return script_.answers == UpstreamScript::When::Never ||
              (script_.answers == UpstreamScript::When::AfterBody && !script_.body_ended);
     };
+    script_.while_answering();
     while (waits() && !aborted_) co_await sleep(answering_);
     if (aborted_) co_return fail(Reason::UpstreamClosed, "aborted");
     co_return script_.head;
   }
   net::Task<Result<std::size_t>> read_body(std::span<char> into) override {
+    script_.while_answering();
     if (next_ < script_.body.size()) {
       const std::string& piece = script_.body[next_++];
       std::copy(piece.begin(), piece.end(), into.begin());
@@ -109,6 +115,7 @@ class FakeOpener : public upstream::Opener {
   explicit FakeOpener(UpstreamScript& script) : script_(script) {}
   net::Task<Result<std::unique_ptr<upstream::Exchange>>> open(upstream::Request request) override {
     script_.opened.push_back(std::move(request));
+    script_.while_opening();
     if (script_.open_error) co_return fail(*script_.open_error, "fake");
     co_return std::make_unique<FakeExchange>(script_);
   }

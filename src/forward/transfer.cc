@@ -175,6 +175,12 @@ net::Task<Status> Transferring::relay_body(std::optional<std::uint64_t> length) 
   co_return passage_.end();
 }
 
+// A client that waits for its answer, with its body sent, can still be told; any other sees the cut.
+void cut(http::Connection& connection, upstream::Exchange* exchange) {
+  if (exchange != nullptr) exchange->abort();
+  if (exchange == nullptr || connection.response_begun() || !connection.body_finished()) connection.abort();
+}
+
 net::Task<Outcome> transfer(Journey& journey, upstream::Exchange& exchange) {
   const auto executor = co_await asio::this_coro::executor;
   Transferring both(journey, exchange, executor);
@@ -196,18 +202,25 @@ net::Task<Outcome> transfer(Journey& journey, upstream::Exchange& exchange) {
 }  // namespace
 
 net::Task<Outcome> carry(Journey journey) {
+  if (journey.live.revoked()) co_return Outcome{.error = {Reason::Revoked, ""}};
+  Result<std::unique_ptr<upstream::Exchange>> exchange;
+  journey.live.end_by([&] { cut(journey.connection, exchange ? exchange->get() : nullptr); });
+  journey.request.still_wanted = [&live = journey.live] { return !live.revoked(); };
   // The client waits for us, and the upstream's own limits say for how long.
   journey.connection.stream().no_limit();
-  auto exchange = co_await journey.opener.open(std::move(journey.request));
+  exchange = co_await journey.opener.open(std::move(journey.request));
   journey.connection.limit_body_idle(journey.upstream_idle);
   Outcome outcome;
   if (!exchange) {
     outcome.error = std::move(exchange).error();
   } else if (auto told = co_await journey.connection.send_continue(); !told) {
     outcome.error = std::move(told).error();
-  } else {
+  } else if (!journey.live.revoked()) {
     outcome = co_await transfer(journey, **exchange);
   }
+  journey.live.end_by({});
+  // Whatever failed then, this was why.
+  if (journey.live.revoked()) outcome.error = {Reason::Revoked, ""};
   if (outcome.error.reason == Reason::TooMany) {
     journey.connection.say_retry_after(journey.opener.time_to_retry());
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "forward/live.h"
 #include "http/connection.h"
 #include "net/task.h"
 #include "upstream/exchange.h"
@@ -45,6 +46,7 @@ class Passage {
 
 struct Journey {
   http::Connection& connection;
+  Live::Entry& live;
   upstream::Opener& opener;
   upstream::Request request;
   Passage& passage;
@@ -56,7 +58,7 @@ struct Journey {
 };
 
 // Reaches the upstream, lets the client go on with its body, and carries. Everything borrowed outlives the
-// call.
+// call. Revoked as soon as `live` is: nothing more moves then in either direction.
 //
 // When it fails before the answer has begun the client has seen nothing, and can be told; afterwards the
 // connection was aborted, so that the client sees the cut. Either way, and also after an early answer, the

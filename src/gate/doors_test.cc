@@ -83,8 +83,9 @@ class DoorsTest : public ::testing::Test {
   policy::Grant grant_;
   FullRecorder recorder_;
   testing::FakeOpener opener_;
-  git::Context git_{grant_, recorder_, opener_, opener_};
-  egress::HttpContext http_{grant_, recorder_, opener_};
+  forward::Live live_;
+  git::Context git_{grant_, recorder_, opener_, opener_, live_};
+  egress::HttpContext http_{grant_, recorder_, opener_, live_};
   forward::Usage usage_{grant_.limits};
   dns::SyntheticAddresses addresses_{grant_};
   net::Worker worker_;
@@ -93,8 +94,9 @@ class DoorsTest : public ::testing::Test {
       *egress::Interceptor::make(worker_, *net::make_session_ca("0123456789abcdef"));
   std::unique_ptr<net::Resolver> resolver_ =
       *net::Resolver::make(worker_, {*policy::parse_pinned_address("127.0.0.1:1")});
-  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_, usage_};
-  Front front_{{worker_, {git_, http_, usage_}, addresses_, dns_, *interceptor_, tunnels_}};
+  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_, usage_, live_};
+  GatewaysInForce in_force_ = std::make_shared<Gateways>(git_, http_, &tunnels_, usage_);
+  Front front_{{worker_, in_force_, addresses_, dns_, *interceptor_}};
   Doors doors_{worker_, front_, dns_, recorder_, kMaxConnections};
 };
 

@@ -155,13 +155,15 @@ inline Verdict serve_bytes(std::vector<std::string> pieces, const policy::Grant&
   audit::FakeRecorder recorder;
   http::FakeStream stream(std::move(pieces));
   WireOpener opener(stream);
-  const git::Context context{grant, recorder, opener, opener};
-  const egress::HttpContext plain{grant, recorder, opener};
+  forward::Live live;
+  const git::Context context{grant, recorder, opener, opener, live};
+  const egress::HttpContext plain{grant, recorder, opener, live};
+  const GatewaysInForce in_force = std::make_shared<Gateways>(context, plain, nullptr, usage);
   const auto serve = [&]() -> net::Task<bool> {
     const bool proxy = arrival.entry == audit::Entry::Proxy;
     http::Connection connection(stream, arrival.port(), policy::Timeouts{}.request_head,
                                 proxy ? http::Entry::Proxy : http::Entry::Origin);
-    const auto connect = co_await serve_requests({context, plain, usage},
+    const auto connect = co_await serve_requests(in_force,
                                                  {.entry = arrival.entry,
                                                   .destination = "198.18.0.2:443",
                                                   .scheme = arrival.scheme,

@@ -199,7 +199,7 @@ net::Task<> Front::serve_inspected(egress::PeekedHello peeked, Target target) {
     co_return;
   }
   http::Connection connection(*tls->stream, target.port, session_.grant().timeouts.request_head);
-  static_cast<void>(co_await serve_requests(session_.gateways,
+  static_cast<void>(co_await serve_requests(session_.in_force,
                                             {.entry = target.entry,
                                              .destination = std::move(target.destination),
                                              .scheme = policy::Scheme::Https,
@@ -212,7 +212,7 @@ net::Task<> Front::serve_plain_http(Fd connection_fd, std::string early, Target 
   auto stream = net::make_socket_stream(session_.worker, std::move(connection_fd), net::Peer::Client);
   http::Connection connection(*stream, target.port, session_.grant().timeouts.request_head);
   connection.begin_with(std::move(early));
-  static_cast<void>(co_await serve_requests(session_.gateways,
+  static_cast<void>(co_await serve_requests(session_.in_force,
                                             {.entry = target.entry,
                                              .destination = std::move(target.destination),
                                              .scheme = policy::Scheme::Http,
@@ -222,16 +222,16 @@ net::Task<> Front::serve_plain_http(Fd connection_fd, std::string early, Target 
 }
 
 net::Task<> Front::carry(Fd connection, std::string early, Target target, policy::Decision decision) {
-  const bool raw = decision.carriage == policy::Carriage::Raw;
   std::string rule =
       decision.rule ? policy::source_of(session_.grant(), *decision.rule).str() : std::string();
-  co_await session_.tunnels.carry({.entry = target.entry,
-                                   .scheme = raw ? "tcp" : "https",
-                                   .destination = std::move(target.destination),
-                                   .host = *std::move(target.host),
-                                   .port = target.port,
-                                   .rule = std::move(rule)},
-                                  std::move(connection), std::move(early));
+  const GatewaysInForce gateways = session_.in_force;
+  co_await gateways->tunnels->carry({.entry = target.entry,
+                                     .destination = std::move(target.destination),
+                                     .host = *std::move(target.host),
+                                     .port = target.port,
+                                     .carriage = decision.carriage,
+                                     .rule = std::move(rule)},
+                                    std::move(connection), std::move(early));
 }
 
 }  // namespace sallyport::gate

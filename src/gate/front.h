@@ -25,7 +25,6 @@
 #include "dns/synthetic.h"
 #include "egress/hello_peek.h"
 #include "egress/intercept.h"
-#include "egress/tunnels.h"
 #include "gate/requests.h"
 #include "net/stream.h"
 #include "net/task.h"
@@ -40,15 +39,15 @@ inline constexpr std::chrono::seconds kProbeLimit{5};
 // What a session's connections have in common. All of it outlives the front.
 struct Session {
   net::Worker& worker;
-  Gateways gateways;
+  const GatewaysInForce& in_force;
   dns::SyntheticAddresses& addresses;
   dns::Server& dns;
   egress::Interceptor& interceptor;
-  egress::Tunnels& tunnels;
 
-  const policy::Grant& grant() const { return gateways.git.grant; }
-  audit::Recorder& recorder() const { return gateways.git.recorder; }
-  forward::Usage& usage() const { return gateways.usage; }
+  // Until the next wait.
+  const policy::Grant& grant() const { return in_force->git.grant; }
+  audit::Recorder& recorder() const { return in_force->git.recorder; }
+  forward::Usage& usage() const { return in_force->usage; }
 };
 
 // Where a connection is going, as far as that is known before its first byte.
@@ -94,11 +93,13 @@ class Front {
   // To the address of a name.
   net::Task<> serve_name(Fd connection, Target target);
   net::Task<> serve_inspected(egress::PeekedHello peeked, Target target);
-  // As it is: spliced TLS, and what [[tcp]] opens.
+  // As it is: spliced TLS, and what [[tcp]] opens. At once behind the decision.
   net::Task<> carry(Fd connection, std::string early, Target target, policy::Decision decision);
   net::Task<> serve_connect(http::RequestHead head, std::unique_ptr<net::Stream> stream,
                             http::Connection& connection, Target target);
 
+  // Behind the answer to a CONNECT.
+  net::Task<> serve_raw(Fd connection, std::string early, Target target);
   net::Task<> refuse_connect(http::RequestHead head, http::Connection& connection, Target target,
                              policy::Decision decision);
   // A tunnel is a request as any other; behind a CONNECT it was counted already.

@@ -72,8 +72,9 @@ class FrontTest : public ::testing::Test {
   audit::FakeRecorder recorder_;
   FakeOpener vault_;
   FakeOpener direct_;
-  git::Context git_{grant_, recorder_, vault_, direct_};
-  egress::HttpContext http_{grant_, recorder_, direct_};
+  forward::Live live_;
+  git::Context git_{grant_, recorder_, vault_, direct_, live_};
+  egress::HttpContext http_{grant_, recorder_, direct_, live_};
   forward::Usage usage_{grant_.limits};
   dns::SyntheticAddresses addresses_{grant_};
   dns::Server dns_{worker_, grant_, addresses_, recorder_};
@@ -82,8 +83,9 @@ class FrontTest : public ::testing::Test {
   std::unique_ptr<egress::Interceptor> interceptor_ = *egress::Interceptor::make(worker_, std::move(ca_));
   std::unique_ptr<net::Resolver> resolver_ =
       *net::Resolver::make(worker_, {*policy::parse_pinned_address("127.0.0.1:1")});
-  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_, usage_};
-  Front front_{{worker_, {git_, http_, usage_}, addresses_, dns_, *interceptor_, tunnels_}};
+  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_, usage_, live_};
+  GatewaysInForce in_force_ = std::make_shared<Gateways>(git_, http_, &tunnels_, usage_);
+  Front front_{{worker_, in_force_, addresses_, dns_, *interceptor_}};
 
  private:
   net::Task<> serve_one(Fd connection, std::optional<os::Endpoint> destination) {

@@ -13,7 +13,7 @@ net::Task<> Front::serve_proxy(Fd socket, Target target) {
   auto stream = net::make_socket_stream(session_.worker, std::move(socket), net::Peer::Client);
   http::Connection connection(*stream, policy::kHttpPort, session_.grant().timeouts.request_head,
                               http::Entry::Proxy);
-  auto connect = co_await serve_requests(session_.gateways,
+  auto connect = co_await serve_requests(session_.in_force,
                                          {.entry = target.entry,
                                           .destination = target.destination,
                                           .scheme = policy::Scheme::Http,
@@ -76,8 +76,18 @@ net::Task<> Front::serve_connect(http::RequestHead head, std::unique_ptr<net::St
       co_await serve_plain_http(std::move(socket), *std::move(early), std::move(target));
       break;
     case policy::Carriage::Raw:
-      co_await carry(std::move(socket), *std::move(early), std::move(target), decision);
+      co_await serve_raw(std::move(socket), *std::move(early), std::move(target));
       break;
+  }
+}
+
+// Judged once more: another policy may have taken force while the client was told.
+net::Task<> Front::serve_raw(Fd connection, std::string early, Target target) {
+  const auto decision = policy::decide(session_.grant(), policy::Connect{*target.host, target.port});
+  if (decision.allowed() && decision.carriage == policy::Carriage::Raw) {
+    co_await carry(std::move(connection), std::move(early), std::move(target), decision);
+  } else {
+    co_await refuse_address(std::move(connection), std::move(target), Reason::Revoked);
   }
 }
 

@@ -9,19 +9,19 @@
 #include "dns/server.h"
 #include "dns/synthetic.h"
 #include "egress/intercept.h"
-#include "egress/tunnels.h"
 #include "forward/limited_opener.h"
+#include "forward/live.h"
 #include "forward/usage.h"
 #include "gate/doors.h"
 #include "gate/front.h"
+#include "gate/generation.h"
 #include "gate/packet_log.h"
 #include "gate/recorder.h"
 #include "net/certificate.h"
 #include "net/dial.h"
 #include "net/packet_channel.h"
+#include "net/tls.h"
 #include "os/unix_socket.h"
-#include "upstream/connector.h"
-#include "upstream/direct.h"
 #include "vault/client.h"
 #include "wire/grant_codec.h"
 #include "wire/sealed.h"
@@ -36,69 +36,86 @@ std::unexpected<Error> misspoken(std::string_view what) {
 // What is made by steps that can fail, before the rest is put on top of it.
 struct Foundation {
   std::unique_ptr<net::Resolver> resolver;
-  std::unique_ptr<upstream::Connector> connector;
+  net::SslContext system_roots;  // null where there are none: then a grant that needs them is an error
   std::unique_ptr<egress::Interceptor> interceptor;
 };
 
 Result<Foundation> lay_foundation(net::Worker& worker, const wire::GateStart& start,
-                                  std::shared_ptr<const policy::Grant> grant) {
+                                  const policy::Grant& grant) {
   auto ca = net::key_pair_from_pem(start.ca_certificate_pem, start.ca_key_pem);
   if (!ca) return fail(std::move(ca));
   auto interceptor = egress::Interceptor::make(worker, *std::move(ca));
   if (!interceptor) return fail(std::move(interceptor));
-  auto resolver = net::Resolver::make(worker, grant->resolvers);
+  auto resolver = net::Resolver::make(worker, grant.resolvers);
   if (!resolver) return fail(std::move(resolver));
-  auto connector = upstream::Connector::make(worker, **resolver, std::move(grant));
-  if (!connector) return fail(std::move(connector));
-  return Foundation{*std::move(resolver), *std::move(connector), *std::move(interceptor)};
+  auto roots = net::make_client_context("");
+  return Foundation{*std::move(resolver), roots ? *std::move(roots) : nullptr, *std::move(interceptor)};
+}
+
+// A gate keeps all of a grant but its rules and its hosts.
+bool fits_this_gate(const policy::Grant& present, const policy::Grant& next) {
+  return next.limits == present.limits && next.timeouts == present.timeouts &&
+         next.resolvers == present.resolvers;
 }
 
 }  // namespace
 
 // Each part borrows from those above it.
 struct Gate::Parts {
-  Parts(net::Worker& home, const std::string& session, std::shared_ptr<const policy::Grant> shared_grant,
-        Foundation made, Fd control)
+  Parts(net::Worker& home, const std::string& session, const policy::Grant& grant, Foundation made,
+        Fd control)
       : worker(home),
-        grant(std::move(shared_grant)),
         foundation(std::move(made)),
         channel(net::PacketChannel::make(worker, std::move(control))),
         recorder(worker, *channel),
-        vault(vault::Client::make(worker, session, grant->timeouts)),
-        direct(*foundation.connector),
-        usage(grant->limits),
+        vault(vault::Client::make(worker, session, grant.timeouts)),
+        usage(grant.limits),
         limited_vault(*vault, usage),
-        limited_direct(direct, usage),
-        git{*grant, recorder, limited_vault, limited_direct},
-        http{*grant, recorder, limited_direct},
-        addresses(*grant),
-        dns(worker, *grant, addresses, recorder),
-        tunnels(worker, *foundation.resolver, *grant, recorder, usage),
-        front({worker, {git, http, usage}, addresses, dns, *foundation.interceptor, tunnels}),
-        doors(worker, front, dns, recorder, grant->limits.connections) {}
+        addresses(grant),
+        dns(worker, grant, addresses, recorder),
+        front({worker, in_force, addresses, dns, *foundation.interceptor}),
+        doors(worker, front, dns, recorder, grant.limits.connections) {}
 
   net::Worker& worker;
-  std::shared_ptr<const policy::Grant> grant;  // owners: this and the connector
   Foundation foundation;
   std::unique_ptr<net::PacketChannel> channel;
   Recorder recorder;
   std::unique_ptr<vault::Client> vault;
-  upstream::Direct direct;
   forward::Usage usage;
   forward::LimitedOpener limited_vault;
-  forward::LimitedOpener limited_direct;
-  git::Context git;
-  egress::HttpContext http;
+  forward::Live live;
+  GatewaysInForce in_force;
   dns::SyntheticAddresses addresses;
-  dns::Server dns;
-  egress::Tunnels tunnels;
+  dns::Server dns;  // its grant is that of in_force
   Front front;
   Doors doors;
   bool doors_open = false;
 
+  Status put_in_force(policy::Grant grant) {
+    auto next = gate::put_in_force(
+        {worker, *foundation.resolver, foundation.system_roots.get(), recorder, usage, live, limited_vault},
+        std::make_shared<const policy::Grant>(std::move(grant)));
+    if (!next) return fail(std::move(next));
+    dns.use((*next)->git.grant);
+    in_force = *std::move(next);
+    return {};
+  }
+
   // One for each message of the warden.
   Status take(const wire::GateStart& /*message*/, std::vector<Fd>&& /*fds*/) {
     return misspoken("a second start");
+  }
+  // What ends is said behind the word that the grant is in force: the log has them in this order.
+  Status take(const wire::GateGrant& /*message*/, std::vector<Fd>&& fds) {
+    auto grant = wire::read_grant(fds.front());
+    if (!grant) return fail(std::move(grant));
+    const GatewaysInForce before = in_force;
+    if (!fits_this_gate(before->git.grant, *grant)) return misspoken("a grant for another gate");
+    if (Status made = put_in_force(*std::move(grant)); !made) return made;
+    addresses.add(in_force->git.grant);
+    if (Status sent = channel->send(wire::encode(wire::FromGate(wire::GrantTaken{})), {}); !sent) return sent;
+    live.judge_again(before->git.grant, in_force->git.grant);
+    return {};
   }
   Status take(const wire::GateDoors& message, std::vector<Fd>&& fds) {
     if (std::exchange(doors_open, true)) return misspoken("doors twice");
@@ -138,11 +155,12 @@ Gate::~Gate() = default;
 
 Result<std::unique_ptr<Gate>> Gate::make(net::Worker& worker, const wire::GateStart& start,
                                          policy::Grant grant, Fd control) {
-  auto shared = std::make_shared<const policy::Grant>(std::move(grant));
-  auto foundation = lay_foundation(worker, start, shared);
+  auto foundation = lay_foundation(worker, start, grant);
   if (!foundation) return fail(std::move(foundation));
-  return std::unique_ptr<Gate>(new Gate(std::make_unique<Parts>(worker, start.session, std::move(shared),
-                                                                *std::move(foundation), std::move(control))));
+  auto parts =
+      std::make_unique<Parts>(worker, start.session, grant, *std::move(foundation), std::move(control));
+  if (Status made = parts->put_in_force(std::move(grant)); !made) return fail(std::move(made));
+  return std::unique_ptr<Gate>(new Gate(std::move(parts)));
 }
 
 net::Task<Status> Gate::serve() {

@@ -1,6 +1,8 @@
 #include "gate/gate.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <functional>
 #include <optional>
@@ -8,8 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "dns/testing.h"
 #include "gate/testing.h"
 #include "net/certificate.h"
+#include "os/socket_owner.h"
 #include "os/unix_socket.h"
 #include "wire/grant_codec.h"
 #include "wire/sealed.h"
@@ -54,6 +58,26 @@ class GateTest : public ::testing::Test {
     const auto packet = os::recv_packet_within(warden_.get(), kLimit);
     if (!packet) return {};
     return wire::decode_from_gate(packet->bytes).value_or(wire::Ready{});
+  }
+  void send_grant(const policy::Grant& grant) {
+    send(wire::GateGrant{}, {wire::to_memfd(wire::encode_grant(grant))->get()});
+  }
+  void expect_grant_taken() { EXPECT_TRUE(std::holds_alternative<wire::GrantTaken>(receive())); }
+  // The next audit event, which is written.
+  audit::Event receive_event() {
+    const auto message = receive();
+    const auto* append = std::get_if<wire::AuditAppend>(&message);
+    if (append == nullptr) return {};
+    send(wire::AuditWritten{append->number, true});
+    return append->event;
+  }
+  // Nothing but a port of a host.
+  policy::Grant with_tcp(std::string_view name, std::uint16_t port) const {
+    policy::Grant grant;
+    const auto host = *policy::HostName::parse(name);
+    grant.hosts[host].ca_pem = start_.ca_certificate_pem;
+    grant.tcp.push_back({host, port, {}});
+    return grant;
   }
   void expect_ready() { EXPECT_TRUE(std::holds_alternative<wire::Ready>(receive())); }
 
@@ -114,6 +138,88 @@ TEST_F(GateTest, AnswersDnsAtItsUdpDoor) {
   }));
 }
 
+// ---- another grant ----
+
+TEST_F(GateTest, AnswersByTheLastGrantAndNamesKeepTheirAddresses) {
+  const Fd socket = testing::loopback_socket(SOCK_DGRAM);
+  const os::Endpoint door = testing::bound_address(socket.get());
+  EXPECT_TRUE(serve([&] {
+    expect_ready();
+    send(wire::GateDoors{wire::DoorMode::Direct, {{wire::DoorKind::Udp, door.port}}}, {socket.get()});
+    const Fd client = testing::connect_to(door, SOCK_DGRAM);
+    const auto ask = [&](std::string_view name) {
+      testing::send_text(client.get(), dns::testing::make_query(name, 1));
+      char answer[512];
+      const ssize_t got = ::recv(client.get(), answer, sizeof answer, 0);
+      return got < 4 ? "" : std::string(answer + got - 4, 4);
+    };
+    using namespace std::string_literals;
+    EXPECT_EQ(ask("api.ok.test"), "\xc6\x12\0\2"s);
+    policy::Grant next = with_tcp("new.ok.test", 7);
+    next.git = grant_.git;
+    next.hosts.insert(grant_.hosts.begin(), grant_.hosts.end());
+    send_grant(next);
+    expect_grant_taken();
+    EXPECT_EQ(ask("api.ok.test"), "\xc6\x12\0\2"s);
+    EXPECT_EQ(ask("new.ok.test"), "\xc6\x12\0\3"s);
+    send_grant(with_tcp("new.ok.test", 7));
+    expect_grant_taken();
+    EXPECT_NE(ask("api.ok.test"), "\xc6\x12\0\2"s);
+    EXPECT_EQ(ask("new.ok.test"), "\xc6\x12\0\3"s);
+  }));
+}
+
+TEST_F(GateTest, ATunnelEndsBehindTheWordThatItsRuleIsGone) {
+  const Fd listener = testing::loopback_socket(SOCK_STREAM);
+  const os::Endpoint door = testing::bound_address(listener.get());
+  const Fd upstream_listener = testing::loopback_socket(SOCK_STREAM);
+  const os::Endpoint upstream = testing::bound_address(upstream_listener.get());
+  const Fd diagnosis = *os::open_socket_diagnosis();
+  policy::Grant first = with_tcp("db.ok.test", 7);
+  first.hosts.begin()->second.address = policy::parse_pinned_address(upstream.text());
+  EXPECT_TRUE(serve([&] {
+    expect_ready();
+    send_grant(first);
+    expect_grant_taken();
+    send(wire::GateHostDoors{::getuid(), {{wire::DoorKind::Tcp, wire::HostDoorUse::Proxy, std::nullopt}}},
+         {diagnosis.get(), listener.get()});
+    const Fd client = testing::connect_to(door);
+    testing::send_text(client.get(), "CONNECT db.ok.test:7 HTTP/1.1\r\n\r\n");
+    const audit::Event begin = receive_event();
+    EXPECT_EQ(begin.kind, audit::Kind::Begin);
+    EXPECT_EQ(begin.host, "db.ok.test");
+    // It may be said before the tunnel is made, or behind: it makes no difference.
+    send_grant(with_tcp("other.ok.test", 7));
+    expect_grant_taken();
+    const audit::Event end = receive_event();
+    EXPECT_EQ(end.kind, audit::Kind::End);
+    EXPECT_EQ(code(end.reason), code(Reason::Revoked));
+    EXPECT_EQ(end.request, begin.request);
+    const Fd late = testing::connect_to(door);
+    testing::send_text(late.get(), "CONNECT db.ok.test:7 HTTP/1.1\r\n\r\n");
+    EXPECT_EQ(code(receive_event().reason), code(Reason::HostNotAllowed));
+    EXPECT_THAT(testing::receive_all(client.get()).bytes, ::testing::StartsWith("HTTP/1.1 200 "));
+  }));
+}
+
+TEST_F(GateTest, TakesNoGrantThatNeedsAnotherGate) {
+  using Change = void (*)(policy::Grant&);
+  for (const Change change :
+       {Change([](policy::Grant& grant) { grant.limits.connections = 7; }),
+        Change([](policy::Grant& grant) { grant.timeouts.idle = std::chrono::seconds(7); }),
+        Change([](policy::Grant& grant) {
+          grant.resolvers.push_back(*policy::parse_pinned_address("192.0.2.1"));
+        })}) {
+    SetUp();
+    policy::Grant next = grant_;
+    change(next);
+    EXPECT_FALSE(serve([&] {
+      expect_ready();
+      send_grant(next);
+    }));
+  }
+}
+
 TEST_F(GateTest, EndsAtAnythingThatTheWardenMayNotSay) {
   const Fd some = testing::loopback_socket(SOCK_DGRAM);
   struct Case {
@@ -127,6 +233,8 @@ TEST_F(GateTest, EndsAtAnythingThatTheWardenMayNotSay) {
       {"a vault without its socket", wire::encode(wire::ToGate(wire::GateVault{})), {}},
       {"a packet log without its socket", wire::encode(wire::ToGate(wire::GatePacketLog{})), {}},
       {"a descriptor too many", wire::encode(wire::ToGate(wire::AuditWritten{1, true})), {some.get()}},
+      {"a grant without its memory", wire::encode(wire::ToGate(wire::GateGrant{})), {}},
+      {"a grant that is none", wire::encode(wire::ToGate(wire::GateGrant{})), {some.get()}},
       {"an empty probe", wire::encode(wire::ToGate(wire::GateProbe{true, "", ""})), {}},
   };
   for (const auto& test : cases) {

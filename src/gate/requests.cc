@@ -25,7 +25,7 @@ bool is_gits(const policy::Grant& grant, const forward::ClientSide& client, cons
   return path && path->is_git();
 }
 
-net::Task<forward::Fate> refuse_one_too_many(Gateways gateways, const forward::ClientSide& client,
+net::Task<forward::Fate> refuse_one_too_many(const Gateways& gateways, const forward::ClientSide& client,
                                              http::Connection& connection, http::RequestHead head,
                                              std::string detail) {
   audit::Event event = forward::event_of(client, head);
@@ -35,7 +35,7 @@ net::Task<forward::Fate> refuse_one_too_many(Gateways gateways, const forward::C
   co_return connection.reusable() ? forward::Fate::KeepAlive : forward::Fate::Close;
 }
 
-net::Task<forward::Fate> serve_one(Gateways gateways, const forward::ClientSide& client,
+net::Task<forward::Fate> serve_one(const Gateways& gateways, const forward::ClientSide& client,
                                    http::Connection& connection, http::RequestHead head) {
   const auto now = net::Clock::now();
   if (!gateways.usage.requests.take(now)) {
@@ -55,14 +55,46 @@ net::Task<forward::Fate> serve_one(Gateways gateways, const forward::ClientSide&
   co_return co_await egress::serve_http(gateways.http, client, connection, std::move(head));
 }
 
-net::Task<> refuse_unreadable(Gateways gateways, const RequestSource& source, http::Connection& connection,
-                              Error error) {
+net::Task<> refuse_unreadable(const Gateways& gateways, const RequestSource& source,
+                              http::Connection& connection, Error error) {
   const Reason reason = error.reason;
   audit::Event event = event_of(source);
   const std::string id = event.request;
   co_await gateways.git.recorder.refuse(std::move(event), std::move(error));
   static_cast<void>(co_await http::refuse(connection, {reason, "", id}));
 }
+
+// A connection that names its host before its requests do, while it is open.
+class OpenConnection {
+ public:
+  OpenConnection(forward::Live& live, const RequestSource& source, http::Connection& connection)
+      : connection_(connection) {
+    if (!source.host) return;
+    const auto carriage =
+        source.scheme == policy::Scheme::Https ? policy::Carriage::Inspect : policy::Carriage::PlainHttp;
+    live_.emplace(
+        live, forward::Judged{.operation = policy::Connect{*source.host, source.port}, .carriage = carriage});
+    live_->end_by([this] { end(); });
+  }
+  OpenConnection(const OpenConnection&) = delete;
+  OpenConnection& operator=(const OpenConnection&) = delete;
+
+  bool revoked() const { return live_ && live_->revoked(); }
+  // Nothing was asked that is not answered.
+  bool rests = true;
+
+ private:
+  void end() {
+    if (rests) {
+      connection_.abort();
+    } else {
+      connection_.close_after_response();
+    }
+  }
+
+  http::Connection& connection_;
+  std::optional<forward::Live::Entry> live_;
+};
 
 }  // namespace
 
@@ -77,19 +109,25 @@ audit::Event event_of(const RequestSource& source) {
   return event;
 }
 
-net::Task<std::optional<http::RequestHead>> serve_requests(Gateways gateways, RequestSource source,
+net::Task<std::optional<http::RequestHead>> serve_requests(const GatewaysInForce& in_force,
+                                                           RequestSource source,
                                                            http::Connection& connection) {
+  OpenConnection open(in_force->http.live, source, connection);
   while (true) {
     auto head = co_await connection.next_request();
+    if (open.revoked()) break;
+    const GatewaysInForce gateways = in_force;
     if (!head) {
-      co_await refuse_unreadable(gateways, source, connection, std::move(head).error());
+      co_await refuse_unreadable(*gateways, source, connection, std::move(head).error());
       break;
     }
     if (!*head) break;
     if ((*head)->is_connect()) co_return **std::move(head);
+    open.rests = false;
     const forward::ClientSide client = client_of(source, **head);
-    const auto fate = co_await serve_one(gateways, client, connection, **std::move(head));
+    const auto fate = co_await serve_one(*gateways, client, connection, **std::move(head));
     if (fate == forward::Fate::Close) break;
+    open.rests = true;
   }
   co_await connection.finish();
   co_return std::nullopt;

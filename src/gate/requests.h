@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "audit/event.h"
 #include "egress/http_gateway.h"
+#include "egress/tunnels.h"
 #include "forward/usage.h"
 #include "git/gateway.h"
 #include "http/connection.h"
@@ -17,12 +19,16 @@
 
 namespace sallyport::gate {
 
-// What a session's requests have in common. All of it outlives every request.
+// Where requests and tunnels go under one policy.
 struct Gateways {
   const git::Context& git;
   const egress::HttpContext& http;
+  egress::Tunnels* tunnels;  // null where nothing but requests comes, as in some tests
   forward::Usage& usage;
 };
+// Those of the policy in force. A request or a tunnel takes them when it is judged, and holds them until it
+// ends (owners: these and the gate); everything else looks here each time, and keeps nothing across a wait.
+using GatewaysInForce = std::shared_ptr<const Gateways>;
 
 // Why a request is one too many, for the audit log.
 inline constexpr std::string_view kTooFast = "requests come too fast";
@@ -41,8 +47,11 @@ struct RequestSource {
 audit::Event event_of(const RequestSource& source);
 
 // Until either side ends the connection. At a proxy a CONNECT ends it too: that is returned, neither judged
-// nor answered. `gateways` and `connection` outlive the call.
-net::Task<std::optional<http::RequestHead>> serve_requests(Gateways gateways, RequestSource source,
+// nor answered. `in_force` and `connection` outlive the call. Each request is judged by the policy that is in
+// force when its head has come; where that does not open a connection to the source's host any more, as it
+// is, the connection ends: at once, or behind the answer that is under way.
+net::Task<std::optional<http::RequestHead>> serve_requests(const GatewaysInForce& in_force,
+                                                           RequestSource source,
                                                            http::Connection& connection);
 
 }  // namespace sallyport::gate

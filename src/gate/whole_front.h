@@ -78,7 +78,7 @@ class WholeFront {
   net::Task<> serve_one(Fd connection, os::Endpoint destination) {
     // Anew for each connection: how often a session may ask for names is not what is tested here.
     dns::Server dns(worker_, grant_, addresses_, recorder_);
-    Front front({worker_, {git_, http_, usage_}, addresses_, dns, *interceptor_, tunnels_});
+    Front front({worker_, in_force_, addresses_, dns, *interceptor_});
     co_await front.serve(std::move(connection), std::move(destination));
     served_ = true;
     end_one();
@@ -112,8 +112,9 @@ class WholeFront {
   audit::FakeRecorder recorder_;
   FakeOpener vault_;
   FakeOpener direct_;
-  git::Context git_{grant_, recorder_, vault_, direct_};
-  egress::HttpContext http_{grant_, recorder_, direct_};
+  forward::Live live_;
+  git::Context git_{grant_, recorder_, vault_, direct_, live_};
+  egress::HttpContext http_{grant_, recorder_, direct_, live_};
   forward::Usage usage_{policy::Limits::highest()};  // nor is how much it may use
   dns::SyntheticAddresses addresses_{grant_};
   std::unique_ptr<egress::Interceptor> interceptor_ =
@@ -121,7 +122,8 @@ class WholeFront {
   Fd name_server_ = loopback_socket(SOCK_DGRAM);
   std::unique_ptr<net::Resolver> resolver_ = *net::Resolver::make(
       worker_, {*policy::parse_pinned_address(bound_address(name_server_.get()).text())});
-  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_, usage_};
+  egress::Tunnels tunnels_{worker_, *resolver_, grant_, recorder_, usage_, live_};
+  GatewaysInForce in_force_ = std::make_shared<Gateways>(git_, http_, &tunnels_, usage_);
 };
 
 // ---- what a client says ----

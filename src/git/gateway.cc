@@ -81,6 +81,7 @@ class Serving {
 
   std::optional<policy::GitRoute> route_;
   std::size_t rule_ = 0;
+  std::optional<forward::Live::Entry> live_;  // once it is allowed
   std::optional<PushCommands> push_;
   std::string prefix_;            // the list anew, and what came behind it
   std::uint64_t list_bytes_ = 0;  // how long the list was as the client wrote it
@@ -106,6 +107,11 @@ net::Task<Fate> Serving::run() {
       event_.credential = context_.grant.git[rule_].credential;
     }
   }
+  if (decision.allowed()) {
+    live_.emplace(context_.live, forward::Judged{.operation = policy::UseGit{*route_, client_.port},
+                                                 .rule = rule_,
+                                                 .credential = event_.credential});
+  }
   if (is_push()) {
     auto pushed = co_await read_push();
     // Who may not push is told so even when the list cannot be read.
@@ -117,6 +123,7 @@ net::Task<Fate> Serving::run() {
 
   const auto probe = co_await is_probe();
   if (!probe) co_return co_await refuse(probe.error());
+  if (live_->revoked()) co_return co_await refuse({Reason::Revoked, {}});
   if (auto recorded = co_await record_begin(); !recorded) {
     co_return co_await tell_refusal(Reason::AuditUnavailable);
   }
@@ -238,6 +245,7 @@ net::Task<Fate> Serving::carry() {
   upstream::Opener& opener = anonymous ? context_.direct : context_.vault;
   GitPassage passage(*route_);
   const forward::Outcome outcome = co_await forward::carry({.connection = connection_,
+                                                            .live = *live_,
                                                             .opener = opener,
                                                             .request = upstream_request(),
                                                             .passage = passage,

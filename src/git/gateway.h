@@ -3,6 +3,7 @@
 #pragma once
 
 #include "audit/recorder.h"
+#include "forward/live.h"
 #include "forward/served.h"
 #include "http/connection.h"
 #include "http/request_head.h"
@@ -18,6 +19,7 @@ struct Context {
   audit::Recorder& recorder;
   upstream::Opener& vault;   // for rules that name a credential
   upstream::Opener& direct;  // anonymous
+  forward::Live& live;
 };
 
 using forward::ClientSide;

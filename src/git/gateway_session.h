@@ -42,6 +42,7 @@ struct Session {
   UpstreamScript direct_script;
   FakeOpener vault{vault_script};
   FakeOpener direct{direct_script};
+  forward::Live live;
   FakeStream stream;
   http::Connection connection{stream, 443};
   std::vector<Fate> fates;
@@ -51,7 +52,7 @@ struct Session {
 
   // Serves that many requests of the connection, or fewer when one says that it was the last.
   net::Task<bool> serve_requests(int count) {
-    const Context context{grant, recorder, vault, direct};
+    const Context context{grant, recorder, vault, direct, live};
     const ClientSide client{audit::Entry::Tls, "192.0.2.1:443", policy::HostName::parse("forge.test").value(),
                             443};
     for (; count > 0; --count) {

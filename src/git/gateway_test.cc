@@ -212,7 +212,7 @@ TEST(Gateway, ServesRequestAfterRequestOnOneSocket) {
   Session session({});
   answer_with(session.vault_script, "upload-pack-result", {"PACK"});
   http::Connection connection(*server, 443);
-  const Context context{session.grant, session.recorder, session.vault, session.direct};
+  const Context context{session.grant, session.recorder, session.vault, session.direct, session.live};
   const ClientSide side{audit::Entry::Tls, "192.0.2.1:443", policy::HostName::parse("forge.test").value(),
                         443};
   int served = 0;

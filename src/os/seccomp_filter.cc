@@ -56,9 +56,10 @@ constexpr int kFileCalls[] = {SCMP_SYS(open),     SCMP_SYS(openat),     SCMP_SYS
                               SCMP_SYS(access),   SCMP_SYS(faccessat),  SCMP_SYS(faccessat2),
                               SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(newfstatat)};
 
-// What may be done with a descriptor's flags. Not F_SETOWN and its kin: they have signals sent to others.
-constexpr int kFcntlCommands[] = {F_GETFD, F_SETFD,         F_GETFL,      F_SETFL,
-                                  F_DUPFD, F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_SETPIPE_SZ};
+// What may be done with a descriptor's flags, and the question whether it is sealed. Not F_SETOWN and its
+// kin: they have signals sent to others.
+constexpr int kFcntlCommands[] = {F_GETFD,         F_SETFD,      F_GETFL,      F_SETFL,    F_DUPFD,
+                                  F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_SETPIPE_SZ, F_GET_SEALS};
 constexpr unsigned long kIoctlRequests[] = {FIONBIO, FIONREAD};
 constexpr int kSocketOptionLevels[] = {SOL_SOCKET, IPPROTO_TCP, IPPROTO_IP, IPPROTO_IPV6};
 constexpr int kPrctlQuestions[] = {PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS, PR_GET_SECCOMP};

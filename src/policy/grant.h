@@ -22,6 +22,8 @@ struct UpstreamHost {
   std::optional<PinnedAddress> address;
   bool allow_private = false;
   std::string ca_pem;  // empty: the system's roots
+
+  bool operator==(const UpstreamHost&) const = default;
 };
 
 // How long the other side may take. docs/git-protocol.md repeats the defaults; the operator's file changes
@@ -52,6 +54,7 @@ struct Grant {
   Limits limits;
   std::vector<PinnedAddress> resolvers;  // name servers, at most kMaxResolvers; empty: those of resolv.conf
 
+  std::size_t rules() const { return git.size() + allow.size() + deny.size() + tcp.size(); }
   bool empty() const { return git.empty() && allow.empty() && tcp.empty(); }
   // How to reach a host, whether it has an entry or not.
   const UpstreamHost& upstream(const HostName& host) const;

@@ -61,10 +61,23 @@ void Credentials::open_all() {
   for (const auto& [name, source] : sources_) open_one(name);
 }
 
-void Credentials::open_one(const std::string& name) {
+Status Credentials::check() const {
+  for (const auto& [name, source] : sources_) {
+    if (auto file = open(name); !file) return fail(std::move(file));
+  }
+  return {};
+}
+
+Result<Fd> Credentials::open(const std::string& name) const {
   auto file = os::open_private_file(sources_.at(name).file, owner_);
+  if (file) return file;
+  return fail(Reason::CredentialUnavailable, fmt::format("credential '{}': {}", name, file.error().detail));
+}
+
+void Credentials::open_one(const std::string& name) {
+  auto file = open(name);
   if (file) return on_file_(name, std::move(*file), "");
-  on_file_(name, Fd(), fmt::format("credential '{}': {}", name, file.error().detail));
+  on_file_(name, Fd(), file.error().detail);
 }
 
 void Credentials::on_folder_event() {

@@ -24,12 +24,15 @@ class Credentials {
   Credentials(const Credentials&) = delete;
   Credentials& operator=(const Credentials&) = delete;
 
+  // What open_all() would not be able to open: the first file's problem.
+  Status check() const;
   // Starts watching the files' folders. Before open_all(), so that no change falls between.
   Status watch();
   // Opens every file and hands it out: at the start, and to a restarted vault.
   void open_all();
 
  private:
+  Result<Fd> open(const std::string& name) const;
   void open_one(const std::string& name);
   Status watch_folders();
   void on_folder_event();

@@ -25,10 +25,8 @@ Services::Services(os::EventLoop& loop, Journal& journal, Setup setup, Callbacks
     : journal_(journal),
       setup_(std::move(setup)),
       callbacks_(std::move(callbacks)),
-      credentials_(loop, setup_.credentials, setup_.credentials_owner,
-                   [this](const std::string& name, Fd file, const std::string& problem) {
-                     on_credential_file(name, std::move(file), problem);
-                   }),
+      loop_(loop),
+      credentials_(make_credentials(setup_.credentials)),
       gate_(loop, "sallyport-gate", setup_.identities.become_gate,
             {.on_start = [this] { greet_gate(); },
              .on_packet = [this](const os::Packet& packet) { on_gate_packet(packet); },
@@ -44,6 +42,14 @@ Services::Services(os::EventLoop& loop, Journal& journal, Setup setup, Callbacks
               .on_death = [this](const std::string& how) { on_death(how, "requests with credentials"); },
               .on_failure = [this](Error error) { give_up(std::move(error)); }}) {}
 
+std::unique_ptr<Credentials> Services::make_credentials(
+    std::map<std::string, config::CredentialSource> sources) {
+  return std::make_unique<Credentials>(loop_, std::move(sources), setup_.credentials_owner,
+                                       [this](const std::string& name, Fd file, const std::string& problem) {
+                                         on_credential_file(name, std::move(file), problem);
+                                       });
+}
+
 Status Services::start() {
   if (auto status = vault_.start(); !status) return status;
   return gate_.start();
@@ -54,6 +60,55 @@ void Services::stop() {
   vault_.stop();
 }
 
+// The vault first: from here to the gate's word nothing needs one that neither grant allows, and nothing that
+// the old one allowed gets a credential any more.
+Status Services::use(NewGrant next) {
+  auto credentials = make_credentials(next.credentials);
+  if (next.change.needs_vault) {
+    if (auto status = credentials->check(); !status) return status;
+    if (auto status = credentials->watch(); !status) return status;
+    vault_.stop();
+    awaited_credentials_.clear();
+    unopened_credentials_.clear();
+    for (const auto& [name, source] : next.credentials) awaited_credentials_.insert(name);
+    credentials_ = std::move(credentials);
+    setup_.credentials = std::move(next.credentials);
+  }
+  setup_.encoded_grant = std::move(next.encoded_grant);
+  awaited_ = Switch::Gate;
+  if (next.change.needs_gate) {
+    gate_.stop();
+    if (auto status = gate_.start(); !status) give_up(std::move(status).error());
+  } else {
+    give_gate_the_grant();
+  }
+  if (!next.change.needs_vault) return {};
+  if (auto status = vault_.start(); !status) give_up(std::move(status).error());
+  return {};
+}
+
+// One that is being started again gets it with its start.
+void Services::give_gate_the_grant() {
+  auto grant = grant_file();
+  if (!grant) return give_up(grant.error());
+  if (gate_.running()) grant_came_with_start_ = false;
+  gate_.send(wire::encode(wire::ToGate(wire::GateGrant{})), std::array{grant->get()});
+}
+
+void Services::on_gate_has_the_grant() {
+  if (awaited_ != Switch::Gate) return;
+  awaited_ = Switch::Vault;
+  callbacks_.on_grant_in_force();
+  if (grant_came_with_start_) journal_.end_open_requests({Reason::Revoked, "under another gate"});
+  tell_grant_usable();
+}
+
+void Services::tell_grant_usable() {
+  if (awaited_ != Switch::Vault || !awaited_credentials_.empty()) return;
+  awaited_ = Switch::Done;
+  callbacks_.on_grant_usable();
+}
+
 Result<Fd> Services::grant_file() const {
   return wire::to_memfd(setup_.encoded_grant);
 }
@@ -61,6 +116,7 @@ Result<Fd> Services::grant_file() const {
 void Services::greet_gate() {
   auto grant = grant_file();
   if (!grant) return give_up(grant.error());
+  grant_came_with_start_ = true;
   gate_.send(wire::encode(
                  wire::ToGate(wire::GateStart{setup_.session, setup_.ca_certificate_pem, setup_.ca_key_pem})),
              std::array{grant->get()});
@@ -75,7 +131,7 @@ void Services::greet_vault() {
   auto grant = grant_file();
   if (!grant) return give_up(grant.error());
   vault_.send(wire::encode(wire::ToVault(wire::VaultStart{setup_.session})), std::array{grant->get()});
-  if (in_use_) credentials_.open_all();
+  if (in_use_) credentials_->open_all();
   connect();
 }
 
@@ -130,8 +186,8 @@ void Services::set_probe(wire::GateProbe probe) {
 Status Services::open_for_use() {
   in_use_ = true;
   for (const auto& [name, source] : setup_.credentials) awaited_credentials_.insert(name);
-  if (auto status = credentials_.watch(); !status) return status;
-  credentials_.open_all();
+  if (auto status = credentials_->watch(); !status) return status;
+  credentials_->open_all();
   connect();
   if (awaited_credentials_.empty()) {
     usable_ = true;
@@ -157,13 +213,15 @@ void Services::on_credential_file(const std::string& name, Fd file, const std::s
 }
 
 void Services::on_credential_loaded(const wire::CredentialLoaded& loaded) {
-  if (unopened_credentials_.contains(loaded.name)) return;
-  if (!loaded.problem.empty()) {
+  const bool is_known = unopened_credentials_.contains(loaded.name);
+  if (!loaded.problem.empty() && !is_known) {
     const std::string text = fmt::format("credential '{}': {}", loaded.name, loaded.problem);
-    return usable_ ? callbacks_.on_notice(text) : give_up({Reason::CredentialUnavailable, text});
+    if (!usable_) return give_up({Reason::CredentialUnavailable, text});
+    callbacks_.on_notice(text);
   }
   awaited_credentials_.erase(loaded.name);
-  if (usable_ || !awaited_credentials_.empty()) return;
+  if (!awaited_credentials_.empty()) return;
+  if (usable_) return tell_grant_usable();
   usable_ = true;
   callbacks_.on_usable();
 }
@@ -171,7 +229,10 @@ void Services::on_credential_loaded(const wire::CredentialLoaded& loaded) {
 void Services::on_gate_packet(const os::Packet& packet) {
   auto message = wire::decode_from_gate(packet.bytes);
   if (!message) return give_up({Reason::Internal, "the gate sent a message that is none"});
-  std::visit(Visitor{[](const wire::Ready&) {},
+  std::visit(Visitor{[this](const wire::Ready&) {
+                       if (grant_came_with_start_) on_gate_has_the_grant();
+                     },
+                     [this](const wire::GrantTaken&) { on_gate_has_the_grant(); },
                      [this](const wire::AuditAppend& append) {
                        const bool written =
                            gate_may_record(append.event.kind) && journal_.append(append.event).has_value();

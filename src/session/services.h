@@ -12,6 +12,7 @@
 
 #include "os/netns.h"
 #include "session/credentials.h"
+#include "session/grant_change.h"
 #include "session/identity.h"
 #include "session/journal.h"
 #include "session/service_process.h"
@@ -39,6 +40,10 @@ class Services {
   struct Callbacks {
     // Every credential was read by the vault, once after open_for_use().
     std::function<void()> on_usable;
+    // After use(): what the gate says from now on was judged by the new grant.
+    std::function<void()> on_grant_in_force;
+    // And then: the vault has read its credentials, as far as they are good.
+    std::function<void()> on_grant_usable;
     // Something the user should know: a process was restarted, a credential cannot be read any more.
     std::function<void(std::string)> on_notice;
     // The session cannot go on.
@@ -58,7 +63,21 @@ class Services {
   Status open_for_use();
   void stop();
 
+  // Another grant in the place of the one before. `encoded_grant` and `credentials` as in Setup. An error,
+  // and nothing has changed, when a credential cannot be opened. Otherwise the one before allows nothing new
+  // from the moment on that the gate says so, and a vault that went by it is gone already.
+  struct NewGrant {
+    std::string encoded_grant;
+    std::map<std::string, config::CredentialSource> credentials;
+    GrantChange change;
+  };
+  Status use(NewGrant next);
+
  private:
+  std::unique_ptr<Credentials> make_credentials(std::map<std::string, config::CredentialSource> sources);
+  void give_gate_the_grant();
+  void on_gate_has_the_grant();
+  void tell_grant_usable();
   void greet_gate();
   void greet_vault();
   void on_gate_packet(const os::Packet& packet);
@@ -82,9 +101,14 @@ class Services {
   std::optional<wire::GateProbe> probe_;
   bool in_use_ = false;
   bool usable_ = false;
+  // Since use(), until on_grant_usable.
+  enum class Switch : std::uint8_t { Done, Gate, Vault };
+  Switch awaited_ = Switch::Done;
+  bool grant_came_with_start_ = false;  // the gate's: it says Ready for it
   std::set<std::string> awaited_credentials_;
   std::set<std::string> unopened_credentials_;  // the user was told why; the vault only repeats it
-  Credentials credentials_;
+  os::EventLoop& loop_;
+  std::unique_ptr<Credentials> credentials_;
   ServiceProcess gate_;
   ServiceProcess vault_;
 };

@@ -138,6 +138,8 @@ Status Session::start_services() {
                                     .identities = plan_->identities},
                     Services::Callbacks{
                         .on_usable = [this] { go(); },
+                        .on_grant_in_force = [] {},  // the first one stays
+                        .on_grant_usable = [] {},
                         .on_notice = [this](const std::string& text) { callbacks_.on_notice(text); },
                         .on_failure = [this](Error error) { fail_session(std::move(error)); },
                     });
@@ -244,8 +246,7 @@ Status Session::finish_preflight() {
   audit::Event event;
   event.kind = audit::Kind::SessionStart;
   event.detail = fmt::format("workspace {}, uid {}, {} rules, doors {}{}", plan_->working_directory,
-                             plan_->identities.sandbox.uid,
-                             grant.git.size() + grant.allow.size() + grant.deny.size() + grant.tcp.size(),
+                             plan_->identities.sandbox.uid, grant.rules(),
                              door_mode_ == os::DoorMode::Redirect ? "by redirect" : "without nftables",
                              private_git_ ? ", private clone" : "");
   if (auto status = journal_->append(event); !status) return status;

@@ -1,5 +1,7 @@
 #include "upstream/connector.h"
 
+#include <openssl/ssl.h>
+
 #include <utility>
 
 #include "upstream/http_exchange.h"
@@ -61,8 +63,12 @@ Connector::Connector(net::Worker& worker, net::Resolver& resolver, std::shared_p
     : worker_(worker), resolver_(resolver), grant_(std::move(grant)), pool_(std::make_shared<Pool>(worker)) {}
 
 Result<std::unique_ptr<Connector>> Connector::make(net::Worker& worker, net::Resolver& resolver,
-                                                   std::shared_ptr<const policy::Grant> grant) {
+                                                   std::shared_ptr<const policy::Grant> grant,
+                                                   SSL_CTX* system_roots) {
   std::unique_ptr<Connector> connector(new Connector(worker, resolver, std::move(grant)));
+  if (system_roots != nullptr && SSL_CTX_up_ref(system_roots) == 1) {
+    connector->contexts_.emplace("", net::SslContext(system_roots));
+  }
   const policy::Grant& named = *connector->grant_;
   for (const auto* hosts : {&named.hosts, &named.hosts_below}) {
     for (const auto& [name, host] : *hosts) {
@@ -113,6 +119,7 @@ net::Task<Result<std::unique_ptr<HttpExchange>>> Connector::open_new(Request req
 net::Task<Result<std::unique_ptr<HttpExchange>>> Connector::start(std::unique_ptr<net::Stream> stream,
                                                                   const Request& request, std::string head,
                                                                   const Credential& credential) {
+  if (request.still_wanted && !request.still_wanted()) co_return fail(Reason::Revoked, "");
   HttpExchange::GiveBack give_back =
       [pool = std::weak_ptr(pool_), key = pool_key(request, credential)](std::unique_ptr<net::Stream> used) {
         if (const auto open_pool = pool.lock()) open_pool->put(key, std::move(used));

@@ -28,10 +28,12 @@ struct Credential {
 
 class Connector {
  public:
-  // Reads the trust anchors of every host in the grant now: call it before confinement. The worker and the
-  // resolver outlive the connector; an exchange may be destroyed after it, but not used.
+  // Reads the trust anchors of every host in the grant now. Those of the system are in files: call it before
+  // confinement, or with `system_roots`, a context that net::make_client_context("") made then. The worker
+  // and the resolver outlive the connector; an exchange may be destroyed after it, but not used.
   static Result<std::unique_ptr<Connector>> make(net::Worker& worker, net::Resolver& resolver,
-                                                 std::shared_ptr<const policy::Grant> grant);
+                                                 std::shared_ptr<const policy::Grant> grant,
+                                                 SSL_CTX* system_roots = nullptr);
 
   // Reaches request.host and sends the head. What dial() and connect_tls() fail with; HeadTooLarge; Internal,
   // before anything is opened, for what may not go upstream (request_head()). A request without body that

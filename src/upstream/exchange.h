@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,6 +51,9 @@ struct Request {
   std::string upgrade;  // "": none; the protocol that a 101 may switch to ("websocket"), without a body
   BodyKind body = BodyKind::None;
   std::uint64_t body_bytes = 0;
+  // Asked once more when there is a connection, before anything is sent; empty: it is. Reaching an upstream
+  // takes time, and meanwhile it may be Revoked.
+  std::function<bool()> still_wanted = {};
 };
 
 // The request headers that may travel beside a credential. Everything else is dropped by the gate and refused

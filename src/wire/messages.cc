@@ -27,8 +27,10 @@ enum class Type : std::uint8_t {
   AuditWritten = 5,
   GatePacketLog = 6,
   GateHostDoors = 7,
+  GateGrant = 8,
   Ready = 16,
   AuditAppend = 17,
+  GrantTaken = 18,
   VaultStart = 32,
   VaultGate = 33,
   VaultCredential = 34,
@@ -169,6 +171,7 @@ std::string encode_host_doors(const GateHostDoors& message) {
 std::size_t descriptor_count(const ToGate& message) {
   return std::visit(Visitor{
                         [](const GateStart&) -> std::size_t { return 1; },
+                        [](const GateGrant&) -> std::size_t { return 1; },
                         [](const GateDoors& m) { return m.doors.size(); },
                         [](const GateHostDoors& m) { return m.doors.size() + 1; },
                         [](const GatePacketLog&) -> std::size_t { return 1; },
@@ -206,6 +209,7 @@ std::string encode(const ToGate& message) {
                 .string(m.ca_key_pem)
                 .take();
           },
+          [](const GateGrant&) { return begin(Type::GateGrant).take(); },
           [](const GateDoors& m) { return encode_doors(m); },
           [](const GateHostDoors& m) { return encode_host_doors(m); },
           [](const GatePacketLog&) { return begin(Type::GatePacketLog).take(); },
@@ -229,6 +233,7 @@ std::string encode(const FromGate& message) {
                           put_event(out, m.event);
                           return out.take();
                         },
+                        [](const GrantTaken&) { return begin(Type::GrantTaken).take(); },
                     },
                     message);
 }
@@ -264,6 +269,7 @@ Result<ToGate> decode_to_gate(std::string_view bytes) {
   if (!packet) return fail(std::move(packet));
   Reader& in = packet->body;
   if (packet->type == Type::GateStart) return closed<ToGate>(in, get_gate_start(in));
+  if (packet->type == Type::GateGrant) return closed<ToGate>(in, GateGrant{});
   if (packet->type == Type::GateDoors) return closed<ToGate>(in, get_gate_doors(in));
   if (packet->type == Type::GateHostDoors) return closed<ToGate>(in, get_gate_host_doors(in));
   if (packet->type == Type::GatePacketLog) return closed<ToGate>(in, GatePacketLog{});
@@ -279,6 +285,7 @@ Result<FromGate> decode_from_gate(std::string_view bytes) {
   Reader& in = packet->body;
   if (packet->type == Type::Ready) return closed<FromGate>(in, Ready{});
   if (packet->type == Type::AuditAppend) return closed<FromGate>(in, get_audit_append(in));
+  if (packet->type == Type::GrantTaken) return closed<FromGate>(in, GrantTaken{});
   return unexpected_type();
 }
 

@@ -67,6 +67,9 @@ struct HostDoor {
   HostDoorUse use;
   std::optional<FixedTarget> target;  // of Fixed
 };
+// Another grant in the place of the one before, from now on. It may differ in rules and hosts alone: whatever
+// else a gate has of a grant it takes once, before its confinement. One descriptor: as GateStart's.
+struct GateGrant {};
 // Doors on the host's own addresses, where there is no sandbox. Descriptors: os::open_socket_diagnosis()'s,
 // by which the gate asks whose a connection is, then one a door, in order.
 struct GateHostDoors {
@@ -99,6 +102,9 @@ struct AuditAppend {
   audit::Event event;
 };
 
+// The last GateGrant is in force: what is sent from now on was judged by it.
+struct GrantTaken {};
+
 // ---- warden -> vault ----
 
 // First message, once. One descriptor: the grant, as for the gate.
@@ -125,9 +131,9 @@ struct CredentialLoaded {
   std::string problem;
 };
 
-using ToGate =
-    std::variant<GateStart, GateDoors, GateHostDoors, GatePacketLog, GateVault, GateProbe, AuditWritten>;
-using FromGate = std::variant<Ready, AuditAppend>;
+using ToGate = std::variant<GateStart, GateGrant, GateDoors, GateHostDoors, GatePacketLog, GateVault,
+                            GateProbe, AuditWritten>;
+using FromGate = std::variant<Ready, AuditAppend, GrantTaken>;
 using ToVault = std::variant<VaultStart, VaultGate, VaultCredential>;
 using FromVault = std::variant<Ready, VaultEvent, CredentialLoaded>;
 

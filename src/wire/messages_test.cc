@@ -62,10 +62,11 @@ std::vector<ToGate> to_gate() {
       GatePacketLog{},
       GateVault{},
       GateProbe{true, "probe", "door"},
-      AuditWritten{7, true}};
+      AuditWritten{7, true},
+      GateGrant{}};
 }
 std::vector<FromGate> from_gate() {
-  return {Ready{}, AuditAppend{8, full_event()}};
+  return {Ready{}, AuditAppend{8, full_event()}, GrantTaken{}};
 }
 std::vector<ToVault> to_vault() {
   return {VaultStart{"session"}, VaultGate{}, VaultCredential{"github", ""},
@@ -125,6 +126,7 @@ TEST(Messages, DescriptorsAreCounted) {
   EXPECT_EQ(descriptor_count(ToGate(GateStart{})), 1U);
   EXPECT_EQ(descriptor_count(to_gate()[1]), 2U);
   EXPECT_EQ(descriptor_count(to_gate()[2]), 4U);
+  EXPECT_EQ(descriptor_count(ToGate(GateGrant{})), 1U);
   EXPECT_EQ(descriptor_count(ToVault(VaultCredential{"n", ""})), 1U);
   EXPECT_EQ(descriptor_count(ToVault(VaultCredential{"n", "gone"})), 0U);
   EXPECT_EQ(descriptor_count(FromVault(Ready{})), 0U);

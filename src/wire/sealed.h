@@ -14,8 +14,7 @@ namespace sallyport::wire {
 // A memfd that holds `bytes`, sealed against every change, with its offset at their beginning.
 Result<Fd> to_memfd(std::string_view bytes);
 
-// Refuses a descriptor that is no fully sealed memfd, or that holds more than `max_bytes`. It asks for the
-// seals with a call that confinement forbids: read before os::apply().
+// Refuses a descriptor that is no fully sealed memfd, or that holds more than `max_bytes`.
 Result<std::string> read_memfd(const Fd& memfd, std::size_t max_bytes);
 
 }  // namespace sallyport::wire
