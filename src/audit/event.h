@@ -22,6 +22,7 @@ enum class Kind : std::uint8_t {
   Refs,        // more refs of a push whose Begin could not hold them all
   Credential,  // the vault used a credential
   Alarm,       // something that should not happen: an interface appeared, a process of ours died
+  Reload,      // another policy took force: all lines that follow were judged by it. By the warden alone too
   Coalesced,   // so many more of another kind, which got no line each: by the warden alone, never on the wire
 };
 

@@ -89,6 +89,7 @@ void put_fields(Object& line, const Event& event) {
   switch (event.kind) {
     case Kind::SessionStart:
     case Kind::SessionEnd:
+    case Kind::Reload:
       put_outcome(line, event);
       return;
     case Kind::Begin:
@@ -150,6 +151,8 @@ std::string_view name(Kind kind) {
       return "credential";
     case Kind::Alarm:
       return "alarm";
+    case Kind::Reload:
+      return "reload";
     case Kind::Coalesced:
       return "coalesced";
   }

@@ -18,8 +18,8 @@ namespace json = boost::json;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr Kind kKinds[] = {Kind::SessionStart, Kind::SessionEnd, Kind::Begin, Kind::End,      Kind::Refused,
-                           Kind::Refs,         Kind::Credential, Kind::Alarm, Kind::Coalesced};
+constexpr Kind kKinds[] = {Kind::SessionStart, Kind::SessionEnd, Kind::Begin, Kind::End,    Kind::Refused,
+                           Kind::Refs,         Kind::Credential, Kind::Alarm, Kind::Reload, Kind::Coalesced};
 
 Event full_event(Kind kind) {
   return {.kind = kind,

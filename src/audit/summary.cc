@@ -35,6 +35,7 @@ void Summary::add(const Event& event) {
     case Kind::SessionEnd:
     case Kind::Refs:
     case Kind::Credential:
+    case Kind::Reload:
     case Kind::Coalesced:
       return;
   }

@@ -70,7 +70,8 @@ class Run {
     std::visit(Visitor{
                    [this](const control::Notice& notice) { say(notice.text); },
                    [this](const control::Started&) { on_started(); },
-                   [](const control::Serving&) {},  // to `serve` alone
+                   [](const control::Serving&) {},  // to `serve` alone, as is the next
+                   [](const control::Reloaded&) {},
                    [this](const control::Stopped&) { on_stopped(); },
                    [this](const control::Finished& finished) { on_finished(finished); },
                    [this](const control::Failed& failed) {

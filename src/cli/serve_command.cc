@@ -1,13 +1,16 @@
 #include "cli/serve_command.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <boost/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "base/fd.h"
 #include "base/visitor.h"
 #include "cli/paths.h"
 #include "cli/trust_command.h"
@@ -20,6 +23,10 @@ namespace {
 int failed(const Error& error) {
   fmt::print(stderr, "sallyport: {}\n", error.detail);
   return kExitFailed;
+}
+
+bool has_terminal() {
+  return static_cast<bool>(Fd(::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)));
 }
 
 // The doors, in the order in which the warden is asked for them.
@@ -83,8 +90,7 @@ class Serve {
 
   int execute() {
     if (auto status = warden_.serve(request_); !status) return failed(status.error());
-    auto status =
-        loop_.on_signals({SIGINT, SIGTERM, SIGHUP}, [this](int number) { (void)warden_.signal(number); });
+    auto status = loop_.on_signals({SIGINT, SIGTERM, SIGHUP}, [this](int number) { on_signal(number); });
     if (!status) return failed(status.error());
     loop_.watch(warden_.socket(), POLLIN, [this](short) { on_message(); });
     if (status = loop_.run(); !status) return failed(status.error());
@@ -93,6 +99,12 @@ class Serve {
   }
 
  private:
+  // A terminal that is closed says SIGHUP too, and nobody is left then for whom to go on.
+  void on_signal(int number) {
+    const bool hung_up = number == SIGHUP && had_terminal_ && !has_terminal();
+    (void)warden_.signal(hung_up ? SIGTERM : number);
+  }
+
   void on_message() {
     auto message = warden_.receive();
     if (message && !*message) return;
@@ -103,6 +115,7 @@ class Serve {
             [](const control::Started&) {},  // to `run` alone, as is the next
             [](const control::Stopped&) {},
             [this](const control::Serving& serving) { on_ready(serving.addresses); },
+            [this](const control::Reloaded& reloaded) { on_reloaded(reloaded.problem); },
             [this](const control::Finished& finished) { end(finished.exit_code); },
             [this](const control::Failed& failure) { end(failed({Reason::SessionEnded, failure.text})); },
         },
@@ -115,8 +128,21 @@ class Serve {
       return end(failed({Reason::Internal, "the warden opened other doors than it was asked for"}));
     }
     fmt::print(stderr, "sallyport: {}\n", ready_line(doors, addresses));
+    tell_script(ready_json(doors, addresses, request_.ca_file));
+  }
+
+  void on_reloaded(const std::string& problem) {
+    if (!problem.empty()) {
+      fmt::print(stderr, "sallyport: not reloaded: what was read before stays in force\n{}\n", problem);
+    } else if (::isatty(STDERR_FILENO) == 1) {
+      fmt::print(stderr, "sallyport: reloaded\n");
+    }
+    tell_script({{"reloaded", problem.empty()}});
+  }
+
+  void tell_script(const boost::json::value& news) {
     if (format_ == Format::Text) return;
-    fmt::print("{}\n", boost::json::serialize(ready_json(doors, addresses, request_.ca_file)));
+    fmt::print("{}\n", boost::json::serialize(news));
     (void)std::fflush(stdout);  // a script reads it while we go on
   }
 
@@ -131,6 +157,7 @@ class Serve {
   session::ServeRequest request_;
   Format format_;
   int exit_code_ = kExitFailed;
+  bool had_terminal_ = has_terminal();
 };
 
 }  // namespace

@@ -26,7 +26,8 @@ enum class Tag : std::uint8_t {
   Finished,
   Failed,
   Serve,
-  Serving
+  Serving,
+  Reloaded
 };
 
 void put_strings(wire::Writer& out, const std::vector<std::string>& strings) {
@@ -90,6 +91,10 @@ void put(wire::Writer& out, const Serving& serving) {
   put_strings(out, serving.addresses);
 }
 
+void put(wire::Writer& out, const Reloaded& reloaded) {
+  out.enumerator(Tag::Reloaded).string(reloaded.problem.substr(0, kMaxText));
+}
+
 template <class Variant>
 std::string encode_variant(const Variant& message) {
   wire::Writer out;
@@ -108,7 +113,7 @@ template <class Variant>
 Result<Variant> decode_variant(std::string_view bytes, std::initializer_list<Tag> permitted) {
   wire::Reader in(bytes);
   const auto tag = static_cast<Tag>(in.u8());
-  std::variant<Start, Signal, Notice, Started, Stopped, Finished, Failed, Serve, Serving> message;
+  std::variant<Start, Signal, Notice, Started, Stopped, Finished, Failed, Serve, Serving, Reloaded> message;
   switch (tag) {
     case Tag::Start:
       message = Start{};
@@ -139,6 +144,9 @@ Result<Variant> decode_variant(std::string_view bytes, std::initializer_list<Tag
     case Tag::Serving:
       message = Serving{get_strings(in)};
       break;
+    case Tag::Reloaded:
+      message = Reloaded{in.string(kMaxText)};
+      break;
   }
   const bool may_be_sent = std::ranges::find(permitted, tag) != permitted.end();
   if (!may_be_sent || !in.finished()) return fail(Reason::Internal, "a control message that is none");
@@ -165,8 +173,8 @@ Result<ToWarden> decode_to_warden(std::string_view bytes) {
 }
 
 Result<FromWarden> decode_from_warden(std::string_view bytes) {
-  return decode_variant<FromWarden>(
-      bytes, {Tag::Notice, Tag::Started, Tag::Stopped, Tag::Finished, Tag::Failed, Tag::Serving});
+  return decode_variant<FromWarden>(bytes, {Tag::Notice, Tag::Started, Tag::Stopped, Tag::Finished,
+                                            Tag::Failed, Tag::Serving, Tag::Reloaded});
 }
 
 std::string encode_request(const session::Request& request) {

@@ -28,7 +28,8 @@ struct Start {};
 // First, once, instead of Start: a session without a sandbox. One descriptor: the encoded ServeRequest in a
 // sealed memory file.
 struct Serve {};
-// A signal for the workload; of a session without one SIGINT, SIGTERM and SIGHUP mean its end.
+// A signal for the workload; of a session without one SIGINT and SIGTERM mean its end, and SIGHUP that the
+// files shall be read again.
 struct Signal {
   int number;
 };
@@ -45,6 +46,10 @@ struct Started {};
 struct Serving {
   std::vector<std::string> addresses;
 };
+// Those files were read again and are in force; or not, and why.
+struct Reloaded {
+  std::string problem;  // "" when there is none
+};
 // The workload stopped itself (Ctrl-Z): the command line stops too, and sends SIGCONT when it goes on.
 struct Stopped {};
 // The workload ended, and everything is cleaned up.
@@ -58,7 +63,7 @@ struct Failed {
 };
 
 using ToWarden = std::variant<Start, Signal, Serve>;
-using FromWarden = std::variant<Notice, Started, Stopped, Finished, Failed, Serving>;
+using FromWarden = std::variant<Notice, Started, Stopped, Finished, Failed, Serving, Reloaded>;
 
 std::string encode(const ToWarden& message);
 std::string encode(const FromWarden& message);

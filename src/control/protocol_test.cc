@@ -25,7 +25,8 @@ std::vector<FromWarden> all_from_warden() {
           Finished{255, "\0\xff\n"s},
           Failed{"1"},
           Failed{"two\nlines"},
-          Serving{{"127.0.0.1:1", "[::1]:2"}}};
+          Serving{{"127.0.0.1:1", "[::1]:2"}},
+          Reloaded{"sallyport.toml:1: no"}};
 }
 
 session::Request full_request() {
@@ -106,7 +107,7 @@ TEST(ControlProtocol, RefusesMessagesThatAreCutOrLonger) {
 }
 
 TEST(ControlProtocol, RefusesTagsThatMeanNothing) {
-  for (const std::string& bytes : {"\0"s, "\x0a"s, "\xff"s, "\x0a\0\0\0\0"s}) {
+  for (const std::string& bytes : {"\0"s, "\x0b"s, "\xff"s, "\x0b\0\0\0\0"s}) {
     EXPECT_FALSE(decode_to_warden(bytes));
     EXPECT_FALSE(decode_from_warden(bytes));
   }

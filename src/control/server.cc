@@ -66,7 +66,9 @@ Status Server::on_message(os::Packet packet) {
 
 void Server::on_signal(int number) {
   if (session_) session_->signal(number);
-  if (serving_ && (number == SIGINT || number == SIGTERM || number == SIGHUP)) serving_->end();
+  if (!serving_) return;
+  if (number == SIGHUP) serving_->reload();
+  if (number == SIGINT || number == SIGTERM) serving_->end();
 }
 
 Status Server::start_session(os::Packet packet) {
@@ -99,6 +101,7 @@ Status Server::start_serving(os::Packet packet) {
       session::ServeSession::Callbacks{
           .on_notice = [this](std::string text) { tell(Notice{std::move(text)}); },
           .on_ready = [this](std::vector<std::string> addresses) { tell(Serving{std::move(addresses)}); },
+          .on_reloaded = [this](std::string problem) { tell(Reloaded{std::move(problem)}); },
           .on_finished = [this](std::string summary) { on_end(Finished{0, std::move(summary)}); },
           .on_failed = [this](std::string text) { on_end(Failed{std::move(text)}); },
       });

@@ -56,6 +56,8 @@ Status ServeSession::prepare() {
                                     .identities = service_identities({::geteuid(), ::getegid()})},
                     Services::Callbacks{
                         .on_usable = [this] { go(); },
+                        .on_grant_in_force = [this] { record_reload(); },
+                        .on_grant_usable = [this] { end_reload(""); },
                         .on_notice = [this](const std::string& text) { callbacks_.on_notice(text); },
                         .on_failure = [this](Error error) { fail_session(std::move(error)); },
                     });
@@ -85,6 +87,52 @@ Status ServeSession::write_ca_file() {
 void ServeSession::go() {
   services_->open_doors(std::move(doors_));
   callbacks_.on_ready(addresses_);
+  reload_ = Reload::None;
+  if (std::exchange(reload_again_, false)) reload();
+}
+
+void ServeSession::reload() {
+  if (over_) return;
+  if (reload_ != Reload::None) {
+    reload_again_ = true;
+    return;
+  }
+  reload_ = Reload::UnderWay;
+  if (auto used = use_files(); !used) {
+    journal_->alarm({Reason::PolicyUnreadable, used.error().detail});
+    end_reload(used.error().detail);
+  }
+}
+
+Status ServeSession::use_files() {
+  auto plan = plan_grant(request_.sources);
+  if (!plan) return fail(Reason::PolicyUnreadable, std::move(plan).error());
+  std::string encoded = wire::encode_grant(plan->grant);
+  if (encoded == wire::encode_grant(plan_.grant) && plan->credentials == plan_.credentials) {
+    record_reload();
+    end_reload("");
+    return {};
+  }
+  auto used = services_->use({.encoded_grant = std::move(encoded),
+                              .credentials = plan->credentials,
+                              .change = change_between(plan_, *plan)});
+  if (!used) return used;
+  if (plan->grant.empty()) callbacks_.on_notice("the policy is empty now: nothing is reachable");
+  plan_ = std::move(*plan);
+  return {};
+}
+
+void ServeSession::record_reload() {
+  audit::Event event;
+  event.kind = audit::Kind::Reload;
+  event.detail = fmt::format("{} rules", plan_.grant.rules());
+  (void)journal_->append(event);  // where it fails nothing is let through
+}
+
+void ServeSession::end_reload(std::string problem) {
+  reload_ = Reload::None;
+  callbacks_.on_reloaded(std::move(problem));
+  if (std::exchange(reload_again_, false)) reload();
 }
 
 void ServeSession::end() {

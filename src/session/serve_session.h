@@ -22,6 +22,9 @@ class ServeSession {
     std::function<void(std::string text)> on_notice;
     // The doors are open: ADDRESS:PORT of each that was asked for, in that order.
     std::function<void(std::vector<std::string> addresses)> on_ready;
+    // After reload(): "", and the files are in force as they are now; or why those that were read before
+    // stay.
+    std::function<void(std::string problem)> on_reloaded;
     // Called last, as is on_failed.
     std::function<void(std::string summary)> on_finished;
     std::function<void(std::string text)> on_failed;
@@ -33,6 +36,10 @@ class ServeSession {
   ServeSession& operator=(const ServeSession&) = delete;
 
   void start();
+  // Reads both files again, as strictly as at the start. What they say now takes force for everything that
+  // begins, and ends what they do not allow any more; when they cannot be used the grant stays as it is. One
+  // that is asked for while another is under way follows it.
+  void reload();
   // As the user wishes.
   void end();
   // The user is gone.
@@ -42,6 +49,10 @@ class ServeSession {
   Status prepare();
   Status write_ca_file();
   void go();
+  // An error, and nothing has changed; or end_reload() is called, now or later.
+  Status use_files();
+  void end_reload(std::string problem);
+  void record_reload();
   void fail_session(Error error);
   void finish();
 
@@ -58,6 +69,9 @@ class ServeSession {
   std::optional<Services> services_;
   std::optional<os::EventLoop::TimerId> coalesce_timer_;
   bool start_recorded_ = false;
+  enum class Reload : std::uint8_t { NotYet, None, UnderWay };
+  Reload reload_ = Reload::NotYet;  // not before the doors are open
+  bool reload_again_ = false;
   bool over_ = false;
   std::optional<Error> failure_;
 };

@@ -2,6 +2,7 @@
 """`sallyport serve`: the same judgements at doors on the host's loopback addresses, for one user alone."""
 
 import os
+import pty
 import select
 import signal
 import socket
@@ -163,10 +164,25 @@ class Serve(E2E):
         self.assertEqual(self.stage.cli("serve").code, harness.EXIT_USAGE)
 
     def test_any_end_leaves_nothing_behind(self):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM):
             running, ready = self.serve("--proxy", LOOPBACK)
             self.end(running, number)
             self.assert_closed(ready["proxy"])
+
+    def test_so_does_the_closing_of_its_terminal(self):
+        controller, terminal = pty.openpty()
+        running = self.stage.spawn(["setsid", "--ctty", SALLYPORT, "serve", "--ca-file", self.ca_file, "--proxy", LOOPBACK],
+                                   stdin=terminal, stdout=terminal, stderr=terminal)
+        os.close(terminal)
+        shown = b""
+        while not shown.endswith(b"\n"):
+            shown += os.read(controller, 4096)
+        self.assertIn(b"sallyport: ready: proxy ", shown)
+        os.close(controller)
+        running.process.wait(harness.RUN_TIMEOUT_SECONDS)
+        self.assertEqual(running.process.returncode, 0)
+        self.assertFalse(self.ca_file.exists())
+        self.assertEqual([line["kind"] for line in self.stage.audit()], ["session_start", "session_end"])
 
     def test_neither_does_the_death_of_the_command_line(self):
         running, ready = self.serve("--proxy", LOOPBACK)
