@@ -36,7 +36,7 @@ std::unexpected<Error> misspoken(std::string_view what) {
 // What is made by steps that can fail, before the rest is put on top of it.
 struct Foundation {
   std::unique_ptr<net::Resolver> resolver;
-  net::SslContext system_roots;  // null where there are none: then a grant that needs them is an error
+  net::SslContext system_roots;  // null when its grant has no use for them, or there are none
   std::unique_ptr<egress::Interceptor> interceptor;
 };
 
@@ -48,8 +48,12 @@ Result<Foundation> lay_foundation(net::Worker& worker, const wire::GateStart& st
   if (!interceptor) return fail(std::move(interceptor));
   auto resolver = net::Resolver::make(worker, grant.resolvers);
   if (!resolver) return fail(std::move(resolver));
-  auto roots = net::make_client_context("");
-  return Foundation{*std::move(resolver), roots ? *std::move(roots) : nullptr, *std::move(interceptor)};
+  net::SslContext system_roots;
+  if (grant.uses_system_roots()) {
+    auto made = net::make_client_context("");
+    if (made) system_roots = *std::move(made);
+  }
+  return Foundation{*std::move(resolver), std::move(system_roots), *std::move(interceptor)};
 }
 
 // A gate keeps all of a grant but its rules and its hosts.

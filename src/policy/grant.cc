@@ -1,5 +1,7 @@
 #include "policy/grant.h"
 
+#include <algorithm>
+
 namespace sallyport::policy {
 
 const UpstreamHost* Grant::find_host(const HostName& host) const {
@@ -12,6 +14,12 @@ const UpstreamHost* Grant::find_host(const HostName& host) const {
     if (const auto found = hosts_below.find(*above); found != hosts_below.end()) return &found->second;
   }
   return nullptr;
+}
+
+bool Grant::uses_system_roots() const {
+  const auto does = [](const auto& entry) { return entry.second.ca_pem.empty(); };
+  // Hosts that a rule names without an entry of their own are reached as any other is.
+  return !allow.empty() || std::ranges::any_of(hosts, does) || std::ranges::any_of(hosts_below, does);
 }
 
 const UpstreamHost& Grant::upstream(const HostName& host) const {

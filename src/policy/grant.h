@@ -54,6 +54,8 @@ struct Grant {
   Limits limits;
   std::vector<PinnedAddress> resolvers;  // name servers, at most kMaxResolvers; empty: those of resolv.conf
 
+  // Some host's certificate is checked with the system's roots.
+  bool uses_system_roots() const;
   std::size_t rules() const { return git.size() + allow.size() + deny.size() + tcp.size(); }
   bool empty() const { return git.empty() && allow.empty() && tcp.empty(); }
   // How to reach a host, whether it has an entry or not.

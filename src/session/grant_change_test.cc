@@ -67,5 +67,14 @@ TEST(GrantChange, SaysWhichProcessesCannotGoOn) {
   }
 }
 
+TEST(GrantChange, NeedsAGateThatHasReadTheSystemsRoots) {
+  GrantPlan before = plan();
+  for (auto& [name, upstream] : before.grant.hosts) upstream.ca_pem = "a CA of its own";
+  GrantPlan after = before;
+  after.grant.allow.push_back({.hosts = {*policy::HostPattern::parse("web.test")}});
+  EXPECT_TRUE(change_between(before, after).needs_gate);
+  EXPECT_FALSE(change_between(after, before).needs_gate);
+}
+
 }  // namespace
 }  // namespace sallyport::session
