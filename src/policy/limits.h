@@ -36,7 +36,7 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 // Of each of those that count what is there at once.
-inline constexpr std::uint32_t kMaxAtOnce = 4096;
+inline constexpr std::uint32_t kMaxAtOnce = 16'384;
 // Of new_connections, amount and burst each; its period is a second.
 inline constexpr std::uint64_t kMaxNewConnections = 1'000'000;
 inline constexpr std::chrono::milliseconds kMaxTunnelIdle = std::chrono::hours(24);

@@ -17,7 +17,7 @@ namespace sallyport::session {
 class Journal {
  public:
   // Requests open at once that are followed; more are refused, by the failure of their Begin.
-  static constexpr std::size_t kMaxOpen = 4096;
+  static constexpr std::size_t kMaxOpen = 16'384;
   struct Limits {
     // Refusals and alarms of one session get no more than this; what comes then is counted only.
     std::uint64_t refusal_bytes = 16ULL * 1024 * 1024;
