@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "gate/fake_front.h"
 #include "http/request_head.h"
+#include "wire/chunked.h"
 
 namespace sallyport::gate::testing {
 
@@ -27,6 +28,18 @@ inline bool may_reach_an_upstream(const http::RequestHead& head, const http::Fie
   return true;
 }
 
+// With its last byte, and not before. What ends like a body may be the middle of a chunk.
+inline bool ends_its_chunks(std::string_view body) {
+  wire::ChunkedDecoder decoder(wire::ChunkedDecoder::Message::Request);
+  while (!body.empty()) {
+    const auto step = decoder.decode(body);
+    if (!step) return false;
+    body.remove_prefix(step->consumed);
+    if (step->finished) return body.empty();
+  }
+  return false;
+}
+
 // One request of ours is whole and reads as one, to the host that it was judged for.
 inline std::string fault_of_sent(const WireOpener::Sent& sent, const http::RequestHead& head,
                                  std::size_t head_bytes) {
@@ -41,8 +54,10 @@ inline std::string fault_of_sent(const WireOpener::Sent& sent, const http::Reque
       (body_bytes > head.body_bytes || sent.complete != (body_bytes == head.body_bytes))) {
     return "the body's length";
   }
-  const bool ends = sent.bytes.ends_with("\r\n0\r\n\r\n");
-  if (head.body == http::BodyKind::Chunked && sent.complete != ends) return "the body's end";
+  if (head.body == http::BodyKind::Chunked &&
+      sent.complete != ends_its_chunks(std::string_view(sent.bytes).substr(head_bytes))) {
+    return "the body's end";
+  }
   return "";
 }
 
