@@ -31,6 +31,8 @@ import processes  # noqa: E402
 
 # Generous: only a hang reaches it. Sanitizers on a busy machine are slow.
 RUN_TIMEOUT_SECONDS = 180
+# Programs that keep freed memory and shadow every byte: their memory says nothing.
+SANITIZED = os.environ.get("SALLYPORT_TEST_SANITIZED", "") != ""
 # Nobody else on the machine has it, so whatever runs or lies under it belongs to this test process.
 TEST_UID = 23000 + int.from_bytes(os.urandom(4)) % 40000 if os.getuid() == 0 else os.getuid()
 

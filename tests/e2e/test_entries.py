@@ -251,7 +251,8 @@ class Proxy(Entries, front.ServedCase):
         for task, alert in test_front.Handshakes.tasks():
             found = [dataclasses.replace(task, name=f"{task.name}, in a tunnel", door="proxy",
                                          connect=CONNECT % b"forge.test:443")]
-            if task.reasons != ["client_closed"]:  # who has ended before it is known whose it is is not served
+            # Who has ended before it is known whose it is is not served; of a name that is refused there is no alert.
+            if task.reasons not in (["client_closed"], ["host_not_allowed"]):
                 found.append(dataclasses.replace(task, name=f"{task.name}, at a door", door="tls", ends=False))
             tasks += found
             alerts |= {other.name: alert for other in found}

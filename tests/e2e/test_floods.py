@@ -20,7 +20,6 @@ INTERVAL_SECONDS, BURST, BURST_IN_FLOOD = 10, 50, 5
 MAX_GATE_DESCRIPTORS = 2048
 # A gate at its 256 connections; sanitizers need more.
 MAX_GATE_MIB, MAX_WARDEN_MIB = 64, 32
-SANITIZED = any(name.endswith("SAN_OPTIONS") for name in os.environ)
 
 # (kind in flood_inside.py, how often at least)
 FLOODS = {"half_open": 20000, "connect": 100, "clear_text": 50, "udp": 20000, "dns": 20000, "wildcard": 10000, "door": 10000,
@@ -70,7 +69,7 @@ class Floods(E2E):
         self.assertLessEqual(found["records"], MAX_RECORDS)
         self.assertLess(found["gate fds"], MAX_GATE_DESCRIPTORS)
         self.assertLess(found["warden fds"], 100)
-        if not SANITIZED:
+        if not harness.SANITIZED:
             self.assertLess(found["gate MiB"], MAX_GATE_MIB)
             self.assertLess(found["warden MiB"], MAX_WARDEN_MIB)
         return found

@@ -171,7 +171,7 @@ class Serve(E2E):
 
     def test_so_does_the_closing_of_its_terminal(self):
         controller, terminal = pty.openpty()
-        running = self.stage.spawn(["setsid", "--ctty", SALLYPORT, "serve", "--ca-file", self.ca_file, "--proxy", LOOPBACK],
+        running = self.stage.spawn(["setsid", "--ctty", harness.SALLYPORT, "serve", "--ca-file", self.ca_file, "--proxy", LOOPBACK],
                                    stdin=terminal, stdout=terminal, stderr=terminal)
         os.close(terminal)
         shown = b""
