@@ -30,7 +30,7 @@ function(sallyport_room name)
       target_link_libraries(${name}_test PRIVATE room_${link})
     endforeach()
     gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-                         PROPERTIES LABELS unit TIMEOUT 120)
+                         PROPERTIES LABELS unit TIMEOUT 600)
   endif()
 
   foreach(file ${fuzzers})
@@ -52,5 +52,5 @@ function(sallyport_fuzz_target room target file)
   target_link_libraries(${program} PRIVATE room_${room})
   add_test(NAME corpus.${room}_${target}
            COMMAND ${program} ${CMAKE_SOURCE_DIR}/fuzz/corpus/${room}_${target})
-  set_tests_properties(corpus.${room}_${target} PROPERTIES LABELS unit TIMEOUT 120)
+  set_tests_properties(corpus.${room}_${target} PROPERTIES LABELS unit TIMEOUT 600)
 endfunction()
