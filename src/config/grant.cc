@@ -24,20 +24,20 @@ void check_credential(const policy::GitRule& rule, const Place& place, const Ope
                               : "add [credential." + rule.credential + "] to the operator's file"});
 }
 
-// What is known of the hosts that rules name exactly, and what the operator says of any that they let in.
+// What the operator says of hosts that rules name exactly, and the kind of those that git's name. A list of
+// [[tcp]] may be long, and needs nothing for each of its names.
 void add_hosts(const OperatorConfig& config, policy::Grant& grant) {
   for (const auto& [host, entry] : config.hosts) {
     const bool named = grant.git.names(host) || grant.allow.names(host) || grant.tcp.names(host);
     if (named) grant.hosts.emplace(host, entry.upstream);
   }
-  const auto add = [&](const policy::HostName& host) {
-    if (grant.hosts.contains(host)) return;
+  for (const policy::GitRule& rule : grant.git) {
+    const policy::HostName& host = rule.repo.host();
+    if (grant.hosts.contains(host)) continue;
     policy::UpstreamHost upstream = grant.upstream(host);  // of the names above it
     upstream.kind = policy::well_known_kind(host);
     grant.hosts.emplace(host, std::move(upstream));
-  };
-  for (const policy::GitRule& rule : grant.git) add(rule.repo.host());
-  for (const policy::TcpRule& rule : grant.tcp) add(rule.host);
+  }
 }
 
 // What the operator says of upstreams.

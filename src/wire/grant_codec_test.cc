@@ -140,6 +140,21 @@ TEST(GrantCodec, ThousandsOfRulesPass) {
   EXPECT_FALSE(decode_grant(encode_grant(grant)));
 }
 
+TEST(GrantCodec, AHundredThousandNamesPass) {
+  policy::Grant grant;
+  policy::AllowRule rule;
+  for (int i = 0; i < 100'000; ++i) {
+    const std::string name = "name-" + std::to_string(i) + ".test";
+    rule.hosts.push_back(*policy::HostPattern::parse(name));
+    grant.tcp.push_back({*policy::HostName::parse(name), 5432, {"/home/user/project/sallyport.toml", i}});
+  }
+  grant.allow.push_back(std::move(rule));
+  const auto decoded = decode_grant(encode_grant(grant));
+  ASSERT_TRUE(decoded) << decoded.error().detail;
+  EXPECT_EQ(decoded->tcp.size(), 100'000U);
+  EXPECT_EQ(decoded->allow[0].hosts.size(), 100'000U);
+}
+
 TEST(GrantCodec, HasALimitOnNameServers) {
   policy::Grant grant;
   grant.resolvers.assign(policy::kMaxResolvers, *policy::parse_pinned_address("127.0.0.53"));

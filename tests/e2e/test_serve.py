@@ -149,6 +149,18 @@ class Serve(E2E):
         self.account_for(outcome.events("refused"))
         self.assertEqual(reasons, ["client_closed", "not_git"], str(outcome))
 
+    # --- long lists ---
+
+    def test_a_hundred_thousand_names_are_served(self):
+        names = ",\n".join(f'"n{i}.test"' for i in range(100_000))
+        self.stage.write_policy(f'version = 1\n\n[[tcp]]\nport = 5432\nhost = [\n{names}\n]\n')
+        running, ready = self.serve("--proxy", LOOPBACK)
+        before = self.stage.traffic()
+        self.assert_failed(self.curl("--proxytunnel", "--proxy", f"http://{ready['proxy']}", "http://m7.test:5432/"))
+        outcome = self.end(running)
+        self.assert_all_refused(outcome, "host_not_allowed", 1, before)
+        self.assertEqual(outcome.events("alarm"), [])
+
     # --- starts and ends ---
 
     def test_only_loopback_addresses_are_served(self):
