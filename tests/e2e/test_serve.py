@@ -228,6 +228,10 @@ class Serve(E2E):
         running.wait_for(self.forge.holds, "a request that is held")
         return client, asks
 
+    def every_request_has_its_end(self):
+        kinds = [line["kind"] for line in self.stage.audit()]
+        return kinds.count("begin") == kinds.count("end")
+
     def allow_slow(self):
         self.stage.write_policy(policy(git_rule("forge.test/acme/*")))
         self.forge.add_widget("acme/slow")
@@ -252,6 +256,7 @@ class Serve(E2E):
                         self.assertTrue(waits.recv(64).startswith(b"HTTP/1.1 200 "))
                 self.assert_failed(cut.finish())
                 running.wait_for(lambda asks=asks: self.curl(*asks).code == 0, "egress again")
+                running.wait_for(self.every_request_has_its_end, "the last line of a request")
                 running.process.send_signal(signal.SIGINT)
                 outcome = running.finish()
                 self.assertEqual(outcome.code, 0, str(outcome))
