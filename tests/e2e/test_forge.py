@@ -252,13 +252,16 @@ class CanaryTest(unittest.TestCase):
 
     def test_finds_it_in_environment_and_arguments(self):
         secret = "canary-" + os.urandom(16).hex()
-        for argv, env, place in ((["sleep", "60"], {"T": secret}, "environ: raw"),
-                                 (["sh", "-c", "sleep 60; :", secret], {}, "cmdline: raw")):
-            child = subprocess.Popen(argv, env=env | {"PATH": harness.PATH}, start_new_session=True)
+        script = "echo ready; sleep 60; :"
+        for argv, env, place in ((["sh", "-c", script], {"T": secret}, "environ: raw"),
+                                 (["sh", "-c", script, secret], {}, "cmdline: raw")):
+            child = subprocess.Popen(argv, env=env | {"PATH": harness.PATH}, start_new_session=True, stdout=subprocess.PIPE)
             try:
+                self.assertEqual(child.stdout.readline(), b"ready\n")  # in the middle of exec(2) it has neither
                 self.assertIn(place, canary.search_process(child.pid, secret))
             finally:
                 os.killpg(child.pid, 9)
+                child.stdout.close()
                 child.wait()
 
     def test_finds_it_in_a_huge_sparse_mapping(self):
