@@ -1,5 +1,5 @@
 // How a name is refused under TLS: in words, to a client that trusts the session's authority. Whatever it
-// asks for is only read to be told in its one audit line; nothing is looked up or dialled.
+// asks for is only read to tell it which rule would allow that; nothing is looked up or dialled.
 #include <string>
 #include <utility>
 
@@ -42,26 +42,18 @@ net::Task<> Front::refuse_in_tls(egress::PeekedHello peeked, Target target) {
                                  .port = asked.port,
                                  .host = asked.host});
   if (decision.rule) event.rule = policy::source_of(session_.grant(), *decision.rule).str();
+  const std::string id = event.request;
+  // Before the client is told anything: a session may end as soon as its client knows.
+  co_await session_.recorder().refuse(std::move(event), {decision.reason, ""});
   const auto still_the_same = [&asked](const policy::HostName& host) -> Status {
     if (host == asked.host) return {};
     return fail(Reason::SniMismatch, "the ClientHello has a second reading");
   };
   auto tls = co_await session_.interceptor.accept(std::move(peeked), still_the_same);
-  if (!tls) {
-    co_await session_.recorder().refuse(std::move(event),
-                                        {decision.reason, std::move(tls).error().error.detail});
-    co_return;
-  }
+  if (!tls) co_return;
   http::Connection connection(*tls->stream, asked.port, session_.grant().timeouts.request_head);
   const auto head = co_await connection.next_request();
   const bool readable = head && *head;
-  if (readable) {
-    event.method = (*head)->method;
-    event.path = (*head)->target;
-  }
-  const std::string id = event.request;
-  co_await session_.recorder().refuse(std::move(event),
-                                      {decision.reason, head ? std::string() : head.error().detail});
   if (readable || !head) {
     const policy::Operation wanted =
         readable ? asked_for(session_.grant(), asked, **head) : policy::Operation(asked);

@@ -71,7 +71,6 @@ TEST_F(RefusedNames, TellsAClientThatTrustsUsWhyANameIsRefused) {
     EXPECT_EQ(event.entry, audit::Entry::Tls);
     EXPECT_EQ(event.scheme, "https");
     EXPECT_EQ(event.destination, endpoint(kElsewhere, 443).text());
-    EXPECT_EQ(event.method + " " + event.path, test.request.substr(0, test.request.find(" HTTP")));
     EXPECT_EQ(event.rule, test.rule);
     expect_only(test.reason, test.sni);
   }
@@ -161,7 +160,6 @@ TEST_F(RefusedNames, RecordsARefusedNameWhoseClientDoesNotTakeOurCertificate) {
       EXPECT_FALSE(client.connect());
     });
     ASSERT_EQ(recorder_.events.size(), 1U);
-    EXPECT_NE(recorder_.events.front().detail, "");
     expect_only(Reason::HostNotAllowed, "evil.test");
   }
 }
