@@ -19,8 +19,7 @@ namespace sallyport::forward {
 inline constexpr std::uint32_t kMaxPoliciesOutlived = 16;
 
 // What was allowed. Of a Connect the carriage must stay as it is, and so must the way to the upstream where
-// there is one; of git the credential, and with one the rule's place, which the
-// vault goes by.
+// there is one; of git the credential, and with one the rule's place, which the vault goes by.
 struct Judged {
   policy::Operation operation;                            // no ResolveName: nothing stays open for it
   policy::Carriage carriage = policy::Carriage::Inspect;  // of a Connect

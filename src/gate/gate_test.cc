@@ -79,6 +79,24 @@ class GateTest : public ::testing::Test {
     grant.tcp.push_back({host, port, {}});
     return grant;
   }
+  // The last four bytes of the answer to a query: its address.
+  using Ask = std::function<std::string(std::string_view query)>;
+  // Opens a door for DNS, and has `client` ask at it.
+  void serve_dns(const std::function<void(const Ask& ask)>& client) {
+    const Fd socket = testing::loopback_socket(SOCK_DGRAM);
+    const os::Endpoint door = testing::bound_address(socket.get());
+    EXPECT_TRUE(serve([&] {
+      expect_ready();
+      send(wire::GateDoors{wire::DoorMode::Direct, {{wire::DoorKind::Udp, door.port}}}, {socket.get()});
+      const Fd asks = testing::connect_to(door, SOCK_DGRAM);
+      client([&](std::string_view query) {
+        testing::send_text(asks.get(), query);
+        char answer[512];
+        const ssize_t got = ::recv(asks.get(), answer, sizeof answer, 0);
+        return got < 4 ? std::string() : std::string(answer + got - 4, 4);
+      });
+    }));
+  }
   void expect_ready() { EXPECT_TRUE(std::holds_alternative<wire::Ready>(receive())); }
 
   net::Worker worker_;
@@ -123,37 +141,18 @@ TEST_F(GateTest, AnswersTheProbeAtItsDoorsAndThenRefusesWithAnAuditedLine) {
 }
 
 TEST_F(GateTest, AnswersDnsAtItsUdpDoor) {
-  const Fd socket = testing::loopback_socket(SOCK_DGRAM);
-  const os::Endpoint door = testing::bound_address(socket.get());
-  EXPECT_TRUE(serve([&] {
-    expect_ready();
-    send(wire::GateDoors{wire::DoorMode::Direct, {{wire::DoorKind::Udp, door.port}}}, {socket.get()});
-    const Fd client = testing::connect_to(door, SOCK_DGRAM);
-    using namespace std::string_literals;
-    testing::send_text(client.get(), "\x12\x34\1\0\0\1\0\0\0\0\0\0\3api\2ok\4test\0\0\1\0\1"s);
-    char answer[512];
-    const ssize_t got = ::recv(client.get(), answer, sizeof answer, 0);
-    ASSERT_GT(got, 4);
-    EXPECT_EQ(std::string(answer + got - 4, 4), "\xc6\x12\0\2"s);
-  }));
+  using namespace std::string_literals;
+  serve_dns([](const Ask& ask) {
+    EXPECT_EQ(ask("\x12\x34\1\0\0\1\0\0\0\0\0\0\3api\2ok\4test\0\0\1\0\1"s), "\xc6\x12\0\2"s);
+  });
 }
 
 // ---- another grant ----
 
 TEST_F(GateTest, AnswersByTheLastGrantAndNamesKeepTheirAddresses) {
-  const Fd socket = testing::loopback_socket(SOCK_DGRAM);
-  const os::Endpoint door = testing::bound_address(socket.get());
-  EXPECT_TRUE(serve([&] {
-    expect_ready();
-    send(wire::GateDoors{wire::DoorMode::Direct, {{wire::DoorKind::Udp, door.port}}}, {socket.get()});
-    const Fd client = testing::connect_to(door, SOCK_DGRAM);
-    const auto ask = [&](std::string_view name) {
-      testing::send_text(client.get(), dns::testing::make_query(name, 1));
-      char answer[512];
-      const ssize_t got = ::recv(client.get(), answer, sizeof answer, 0);
-      return got < 4 ? "" : std::string(answer + got - 4, 4);
-    };
-    using namespace std::string_literals;
+  using namespace std::string_literals;
+  serve_dns([&](const Ask& ask_bytes) {
+    const auto ask = [&](std::string_view name) { return ask_bytes(dns::testing::make_query(name, 1)); };
     EXPECT_EQ(ask("api.ok.test"), "\xc6\x12\0\2"s);
     policy::Grant next = with_tcp("new.ok.test", 7);
     next.git = grant_.git;
@@ -166,7 +165,7 @@ TEST_F(GateTest, AnswersByTheLastGrantAndNamesKeepTheirAddresses) {
     expect_grant_taken();
     EXPECT_NE(ask("api.ok.test"), "\xc6\x12\0\2"s);
     EXPECT_EQ(ask("new.ok.test"), "\xc6\x12\0\3"s);
-  }));
+  });
 }
 
 TEST_F(GateTest, ATunnelEndsBehindTheWordThatItsRuleIsGone) {
