@@ -257,7 +257,7 @@ TEST(SyntheticAddresses, StandEachForOneListedHostBeginningBehindTheNameServer) 
       EXPECT_EQ(addresses.host_at(address(text))->str(), name);
     }
     for (const char* none :
-         {"198.18.0.0", "198.18.0.1", "198.18.0.5", "198.19.0.0", "198.20.0.2", "192.0.2.1"}) {
+         {"198.18.0.0", "198.18.0.1", "198.18.0.5", "198.19.224.0", "198.20.0.2", "192.0.2.1"}) {
       EXPECT_EQ(addresses.host_at(address(none)), nullptr) << none;
     }
   }
@@ -268,19 +268,19 @@ TEST(SyntheticAddresses, LendsOneToEachNameBelowAWildcardAndTakesTheOldestBack) 
   const policy::Grant grant = grant_with_wildcard();
   SyntheticAddresses addresses(grant);
   const auto name = [](std::size_t i) { return host("n" + std::to_string(i) + ".wild.test"); };
-  EXPECT_EQ(addresses.address_of(name(0)).str(), "198.19.0.0");
-  EXPECT_EQ(addresses.address_of(name(1)).str(), "198.19.0.1");
+  EXPECT_EQ(addresses.address_of(name(0)).str(), "198.19.224.0");
+  EXPECT_EQ(addresses.address_of(name(1)).str(), "198.19.224.1");
   for (std::size_t i = 2; i < kMaxWildcardAddresses; ++i) addresses.address_of(name(i));
-  EXPECT_EQ(addresses.address_of(name(0)).str(), "198.19.0.0");  // asked for again: the newest
-  EXPECT_EQ(addresses.address_of(name(kMaxWildcardAddresses)).str(), "198.19.0.1");
-  EXPECT_EQ(*addresses.host_at(address("198.19.0.1")), name(kMaxWildcardAddresses));
-  EXPECT_EQ(*addresses.host_at(address("198.19.0.0")), name(0));
+  EXPECT_EQ(addresses.address_of(name(0)).str(), "198.19.224.0");  // asked for again: the newest
+  EXPECT_EQ(addresses.address_of(name(kMaxWildcardAddresses)).str(), "198.19.224.1");
+  EXPECT_EQ(*addresses.host_at(address("198.19.224.1")), name(kMaxWildcardAddresses));
+  EXPECT_EQ(*addresses.host_at(address("198.19.224.0")), name(0));
   for (std::size_t i = 0; i < 100'000; ++i) addresses.address_of(name(i));
   EXPECT_EQ(addresses.wildcard_names(), kMaxWildcardAddresses);
   EXPECT_EQ(*addresses.host_at(addresses.address_of(name(99'999))), name(99'999));
 }
 
-TEST(SyntheticAddresses, HasRoomForMoreListedNamesThanItsHalfOfTheRange) {
+TEST(SyntheticAddresses, LendToListedNamesThatGotNoAddressOfTheirOwn) {
   policy::Grant grant;
   policy::AllowRule rule;
   for (std::size_t i = 0; i < kMaxListedAddresses + 10; ++i) {
@@ -289,9 +289,9 @@ TEST(SyntheticAddresses, HasRoomForMoreListedNamesThanItsHalfOfTheRange) {
   grant.allow.push_back(rule);
   SyntheticAddresses addresses(grant);
   const auto last_listed = host("h" + std::to_string(kMaxListedAddresses - 1) + ".test");
-  EXPECT_EQ(addresses.address_of(last_listed).str(), "198.18.253.233");
-  EXPECT_EQ(*addresses.host_at(address("198.18.253.233")), last_listed);
-  EXPECT_EQ(addresses.address_of(host("h65009.test")).str(), "198.19.0.0");
+  EXPECT_EQ(addresses.address_of(last_listed).str(), "198.19.212.193");
+  EXPECT_EQ(*addresses.host_at(address("198.19.212.193")), last_listed);
+  EXPECT_EQ(addresses.address_of(host("h120009.test")).str(), "198.19.224.0");
 }
 
 TEST(SyntheticAddresses, KnowTheirRange) {

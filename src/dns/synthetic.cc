@@ -7,8 +7,9 @@ constexpr std::uint8_t kRange[2] = {198, 18};
 constexpr std::uint32_t kOwnOffset = 1;
 // 198.18.0.0 is the range itself.
 constexpr std::uint32_t kFirstListed = 2;
-constexpr std::uint32_t kFirstLent = 0x10000;  // 198.19.0.0
+constexpr std::uint32_t kFirstLent = 0x1E000;  // 198.19.224.0
 static_assert(kFirstListed + kMaxListedAddresses <= kFirstLent);
+static_assert(kFirstLent + kMaxWildcardAddresses < 0x20000);  // the range's end
 
 std::uint32_t offset_in_range(const policy::IpAddress& address) {
   return (static_cast<std::uint32_t>(address.bytes[1]) - kRange[1]) << 16U |

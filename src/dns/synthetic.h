@@ -11,8 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <map>
-#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "policy/address.h"
@@ -20,8 +19,8 @@
 
 namespace sallyport::dns {
 
-// Names that rules list, as far as the range's first half goes; those behind are treated like a wildcard's.
-inline constexpr std::size_t kMaxListedAddresses = 65'000;
+// Names that rules list; those behind are treated like a wildcard's.
+inline constexpr std::size_t kMaxListedAddresses = 120'000;
 // Names below wildcards at once.
 inline constexpr std::size_t kMaxWildcardAddresses = 4'096;
 
@@ -56,10 +55,10 @@ class SyntheticAddresses {
   void list(const policy::HostName& host);
 
   std::vector<policy::HostName> listed_;  // by offset
-  std::map<policy::HostName, std::uint32_t> listed_offset_;
+  std::unordered_map<policy::HostName, std::uint32_t> listed_offset_;
   std::list<Lent> recent_;  // asked for most recently first
-  std::map<policy::HostName, std::list<Lent>::iterator> lent_to_;
-  std::map<std::uint32_t, std::list<Lent>::iterator> lent_at_;
+  std::unordered_map<policy::HostName, std::list<Lent>::iterator> lent_to_;
+  std::unordered_map<std::uint32_t, std::list<Lent>::iterator> lent_at_;
 };
 
 }  // namespace sallyport::dns

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,3 +45,10 @@ struct Authority {
 Result<Authority> parse_authority(std::string_view text, std::uint16_t default_port);
 
 }  // namespace sallyport::policy
+
+template <>
+struct std::hash<sallyport::policy::HostName> {
+  std::size_t operator()(const sallyport::policy::HostName& host) const noexcept {
+    return std::hash<std::string>()(host.str());
+  }
+};
