@@ -251,6 +251,8 @@ def run(task):
         if task["leaves"]:
             answer += read_answer(stream)
             return {"answer": base64.b64encode(answer).decode(), "end": "left"}
+        if task["hangs_up"]:
+            return {"answer": base64.b64encode(stream.recv(65536)).decode(), "end": "left"}
         if task["ends"]:
             stream.shutdown(socket.SHUT_WR)
         while piece := stream.recv(65536):
@@ -273,7 +275,7 @@ for task in json.load(open("tasks.json")):
 @dataclasses.dataclass
 class Task:
     """`pieces` are sent one by one; `first`: sent before, and its answer awaited. `ends`: says that it sends no more;
-    `leaves`: goes when it has one answer.
+    `leaves`: goes when it has one answer; `hangs_up`: at the first bytes of one.
 
     `connect`: a CONNECT that comes before all that; a `sni` is for TLS inside. `door`: where to, in a ServedCase; else
     only which entry it is.
@@ -288,6 +290,7 @@ class Task:
     sni: str = "forge.test"
     ends: bool = False
     leaves: bool = False
+    hangs_up: bool = False
     connect: bytes = b""
     door: str = ""
     answer: bytes = b""
@@ -299,7 +302,7 @@ class Task:
         exchanges = [{"pieces": encode([self.first]), "reads": "answer"}] if self.first else []
         exchanges.append({"pieces": encode(self.pieces), "reads": "rest"})
         return {"address": self.address, "port": self.port, "sni": self.sni, "exchanges": exchanges, "ends": self.ends,
-                "leaves": self.leaves, "connect": encode([self.connect])[0]}
+                "leaves": self.leaves, "hangs_up": self.hangs_up, "connect": encode([self.connect])[0]}
 
     @property
     def entry(self):

@@ -243,7 +243,8 @@ class Proxy(Entries, front.ServedCase):
             add("a URL", b"GET http://" + host + b"/b" + get, "proxy", BEHIND)
             add("Host", b"GET /b" + get, "http", BEHIND)
             if reason != "-":
-                add("SNI", b"".join(Hello(host).records()), "tls", "")
+                # Who stays for what is said in words, inside, waits as long as a handshake may take.
+                add("SNI", b"".join(Hello(host).records()), "tls", "", hangs_up=True)
         self.send(tasks)
 
     def test_handshakes_that_come_to_nothing(self):
@@ -323,7 +324,7 @@ class Tcp(Entries):
 
     def test_another_port_and_another_host_are_refused(self):
         hello = b"".join(Hello(b"echo.test").records())
-        tasks = [Task(f"{host}:{port}", [hello], ["port_not_allowed"], address=host, port=port, sni="")
+        tasks = [Task(f"{host}:{port}", [hello], ["port_not_allowed"], address=host, port=port, sni="", hangs_up=port == 443)
                  for host, port in (("echo.test", 7776), ("echo.test", 7778), ("echo.test", 1), ("echo.test", 65535),
                                     ("echo.test", 443), ("forge.test", 7777), ("pin.test", 7777))]
         tasks += [Task(f"{address}:7777", [hello], ["ip_literal"], address=address, port=7777, sni="")
