@@ -77,7 +77,7 @@ Status Server::start_session(os::Packet packet) {
   auto request = decode_request(*bytes);
   if (!request) return fail(std::move(request));
   session_.emplace(
-      loop_, std::move(*request),
+      loop_, gateway_, std::move(*request),
       std::array{std::move(packet.fds[1]), std::move(packet.fds[2]), std::move(packet.fds[3])},
       session::Session::Callbacks{
           .on_notice = [this](std::string text) { tell(Notice{std::move(text)}); },
@@ -97,7 +97,7 @@ Status Server::start_serving(os::Packet packet) {
   auto request = decode_serve_request(*bytes);
   if (!request) return fail(std::move(request));
   serving_.emplace(
-      loop_, std::move(*request),
+      loop_, gateway_, std::move(*request),
       session::ServeSession::Callbacks{
           .on_notice = [this](std::string text) { tell(Notice{std::move(text)}); },
           .on_ready = [this](std::vector<std::string> addresses) { tell(Serving{std::move(addresses)}); },

@@ -36,6 +36,7 @@ class Server {
 
   os::EventLoop& loop_;
   Fd socket_;
+  session::Gateway gateway_{loop_};
   // One of the two, once there is a request.
   std::optional<session::Session> session_;
   std::optional<session::ServeSession> serving_;

@@ -127,6 +127,8 @@ void Server::answer_waiting(int socket) {
 
 net::Task<> Server::serve_udp(Fd socket) {
   asio::posix::stream_descriptor descriptor(worker_.io(), socket.release());
+  net::Deadline until_end(worker_, [&descriptor] { descriptor.cancel(); });
+  until_end.set_at_end();
   while (true) {
     const auto [error] = co_await descriptor.async_wait(asio::posix::descriptor_base::wait_read, kAwait);
     if (error) co_return;

@@ -89,8 +89,11 @@ Status Doors::open(const wire::GateHostDoors& message, std::vector<Fd> fds) {
 
 net::Task<> Doors::accept_loop(Fd listener, Serve serve) {
   asio::posix::stream_descriptor door(worker_.io(), listener.release());
+  net::Deadline until_end(worker_, [&door] { door.cancel(); });
+  until_end.set_at_end();
   while (true) {
     if (connections_ >= max_connections_) co_await wait_for_room();
+    if (until_end.expired()) co_return;
     const auto [error] = co_await door.async_wait(asio::posix::descriptor_base::wait_read, kAwait);
     if (error) co_return;
     const int problem = accept_waiting(door.native_handle(), serve);

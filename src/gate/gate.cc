@@ -33,55 +33,62 @@ std::unexpected<Error> misspoken(std::string_view what) {
   return fail(Reason::Internal, "the warden sent " + std::string(what));
 }
 
-// What is made by steps that can fail, before the rest is put on top of it.
-struct Foundation {
-  std::unique_ptr<net::Resolver> resolver;
-  net::SslContext system_roots;  // null when its grant has no use for them, or there are none
-  std::unique_ptr<egress::Interceptor> interceptor;
-};
-
-Result<Foundation> lay_foundation(net::Worker& worker, const wire::GateStart& start,
-                                  const policy::Grant& grant) {
+Result<std::unique_ptr<egress::Interceptor>> make_interceptor(net::Worker& worker,
+                                                              const wire::GateStart& start) {
   auto ca = net::key_pair_from_pem(start.ca_certificate_pem, start.ca_key_pem);
   if (!ca) return fail(std::move(ca));
-  auto interceptor = egress::Interceptor::make(worker, *std::move(ca));
-  if (!interceptor) return fail(std::move(interceptor));
-  auto resolver = net::Resolver::make(worker, grant.resolvers);
-  if (!resolver) return fail(std::move(resolver));
-  net::SslContext system_roots;
-  if (grant.uses_system_roots()) {
-    auto made = net::make_client_context("");
-    if (made) system_roots = *std::move(made);
-  }
-  return Foundation{*std::move(resolver), std::move(system_roots), *std::move(interceptor)};
+  return egress::Interceptor::make(worker, *std::move(ca));
 }
 
-// A gate keeps all of a grant but its rules and its hosts.
+// A gate keeps all of a grant but its rules, its hosts and its name servers.
 bool fits_this_gate(const policy::Grant& present, const policy::Grant& next) {
-  return next.limits == present.limits && next.timeouts == present.timeouts &&
-         next.resolvers == present.resolvers;
+  return next.limits == present.limits && next.timeouts == present.timeouts;
+}
+
+// The first message and its grant.
+struct Start {
+  wire::GateStart message;
+  policy::Grant grant;
+};
+
+net::Task<Result<Start>> receive_start(net::Worker& worker, net::PacketChannel& warden) {
+  net::Deadline limit(worker, [&warden] { warden.close(); });
+  limit.set(wire::kStartLimit);
+  auto packet = co_await warden.receive();
+  if (!packet) co_return fail(std::move(packet));
+  if (!*packet) co_return misspoken("nothing");
+  auto message = wire::decode_to_gate((*packet)->bytes);
+  if (!message) co_return fail(std::move(message));
+  auto* start = std::get_if<wire::GateStart>(&*message);
+  if (start == nullptr || (*packet)->fds.size() != 1) co_return misspoken("no start first");
+  auto grant = wire::read_grant((*packet)->fds.front());
+  if (!grant) co_return fail(std::move(grant));
+  co_return Start{std::move(*start), *std::move(grant)};
 }
 
 }  // namespace
 
 // Each part borrows from those above it.
 struct Gate::Parts {
-  Parts(net::Worker& home, const std::string& session, const policy::Grant& grant, Foundation made,
-        Fd control)
+  Parts(net::Worker& home, upstream::Environment& shared, const std::string& session,
+        const policy::Grant& grant, std::unique_ptr<egress::Interceptor> made,
+        std::unique_ptr<net::PacketChannel> warden)
       : worker(home),
-        foundation(std::move(made)),
-        channel(net::PacketChannel::make(worker, std::move(control))),
+        environment(shared),
+        interceptor(std::move(made)),
+        channel(std::move(warden)),
         recorder(worker, *channel),
         vault(vault::Client::make(worker, session, grant.timeouts)),
         usage(grant.limits),
         limited_vault(*vault, usage),
         addresses(grant),
         dns(worker, grant, addresses, recorder),
-        front({worker, in_force, addresses, dns, *foundation.interceptor}),
+        front({worker, in_force, addresses, dns, *interceptor}),
         doors(worker, front, dns, recorder, grant.limits.connections) {}
 
   net::Worker& worker;
-  Foundation foundation;
+  upstream::Environment& environment;
+  std::unique_ptr<egress::Interceptor> interceptor;
   std::unique_ptr<net::PacketChannel> channel;
   Recorder recorder;
   std::unique_ptr<vault::Client> vault;
@@ -96,10 +103,11 @@ struct Gate::Parts {
   bool doors_open = false;
 
   Status put_in_force(policy::Grant grant) {
-    auto next = gate::put_in_force(
-        {worker, *foundation.resolver, foundation.system_roots.get(), recorder, usage, live, limited_vault},
-        std::make_shared<const policy::Grant>(std::move(grant)));
+    auto next = gate::put_in_force({worker, *environment.resolver, environment.system_roots.get(), recorder,
+                                    usage, live, limited_vault},
+                                   std::make_shared<const policy::Grant>(std::move(grant)));
     if (!next) return fail(std::move(next));
+    environment.resolver->use((*next)->git.grant.resolvers);
     dns.use((*next)->git.grant);
     in_force = *std::move(next);
     return {};
@@ -157,12 +165,20 @@ Gate::Gate(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Gate::~Gate() = default;
 
-Result<std::unique_ptr<Gate>> Gate::make(net::Worker& worker, const wire::GateStart& start,
-                                         policy::Grant grant, Fd control) {
-  auto foundation = lay_foundation(worker, start, grant);
-  if (!foundation) return fail(std::move(foundation));
-  auto parts =
-      std::make_unique<Parts>(worker, start.session, grant, *std::move(foundation), std::move(control));
+net::Task<Result<std::unique_ptr<Gate>>> Gate::begin(net::Worker& worker, upstream::Environment& environment,
+                                                     std::unique_ptr<net::PacketChannel> warden) {
+  auto start = co_await receive_start(worker, *warden);
+  if (!start) co_return fail(std::move(start));
+  co_return make(worker, environment, start->message, std::move(start->grant), std::move(warden));
+}
+
+Result<std::unique_ptr<Gate>> Gate::make(net::Worker& worker, upstream::Environment& environment,
+                                         const wire::GateStart& start, policy::Grant grant,
+                                         std::unique_ptr<net::PacketChannel> warden) {
+  auto interceptor = make_interceptor(worker, start);
+  if (!interceptor) return fail(std::move(interceptor));
+  auto parts = std::make_unique<Parts>(worker, environment, start.session, grant, *std::move(interceptor),
+                                       std::move(warden));
   if (Status made = parts->put_in_force(std::move(grant)); !made) return fail(std::move(made));
   return std::unique_ptr<Gate>(new Gate(std::move(parts)));
 }
@@ -188,18 +204,6 @@ Status Gate::handle(os::Packet packet) {
     return misspoken("another number of descriptors than its message has");
   }
   return std::visit([&](const auto& known) { return parts_->take(known, std::move(packet.fds)); }, *message);
-}
-
-Result<Start> receive_start(const Fd& control) {
-  auto packet = os::recv_packet_within(control.get(), wire::kStartLimit);
-  if (!packet) return fail(std::move(packet));
-  auto message = wire::decode_to_gate(packet->bytes);
-  if (!message) return fail(std::move(message));
-  auto* start = std::get_if<wire::GateStart>(&*message);
-  if (start == nullptr || packet->fds.size() != 1) return misspoken("no start first");
-  auto grant = wire::read_grant(packet->fds.front());
-  if (!grant) return fail(std::move(grant));
-  return Start{std::move(*start), *std::move(grant)};
 }
 
 }  // namespace sallyport::gate

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "dns/testing.h"
+#include "egress/test_hello.h"
 #include "gate/testing.h"
 #include "net/certificate.h"
+#include "net/test_support.h"
 #include "os/socket_owner.h"
 #include "os/unix_socket.h"
 #include "wire/grant_codec.h"
@@ -34,7 +36,11 @@ class GateTest : public ::testing::Test {
     auto pattern = *policy::RepoPattern::parse("api.ok.test/acme/widget", policy::HostKind::Generic);
     grant_.hosts[pattern.host()].ca_pem = start_.ca_certificate_pem;
     grant_.git.push_back({std::move(pattern), policy::Access::Fetch, "", {}});
-    auto gate = Gate::make(worker_, start_, grant_, std::move(gate_end));
+    auto environment = upstream::Environment::load(worker_, false);
+    ASSERT_TRUE(environment) << environment.error().detail;
+    environment_ = *std::move(environment);
+    auto gate = Gate::make(worker_, environment_, start_, grant_,
+                           net::PacketChannel::make(worker_, std::move(gate_end)));
     ASSERT_TRUE(gate) << gate.error().detail;
     gate_ = *std::move(gate);
   }
@@ -100,6 +106,7 @@ class GateTest : public ::testing::Test {
   void expect_ready() { EXPECT_TRUE(std::holds_alternative<wire::Ready>(receive())); }
 
   net::Worker worker_;
+  upstream::Environment environment_;
   Fd warden_;
   wire::GateStart start_;
   policy::Grant grant_;
@@ -252,34 +259,73 @@ TEST_F(GateTest, RefusesAKeyThatIsNone) {
   auto [ours, theirs] = *os::socket_pair(os::SocketKind::Packet);
   wire::GateStart start = start_;
   start.ca_key_pem = "no key";
-  EXPECT_FALSE(Gate::make(worker_, start, grant_, std::move(ours)));
+  auto channel = net::PacketChannel::make(worker_, std::move(ours));
+  EXPECT_FALSE(Gate::make(worker_, environment_, start, grant_, std::move(channel)));
 }
 
-TEST(ReceiveStart, TakesTheStartAndItsGrantAndNothingElse) {
+// What the warden sends to one that begins; "" and it did.
+class GateBegin : public GateTest {
+ protected:
+  std::string begin_with(std::string_view message, const std::vector<int>& fds = {}) {
+    auto [gate_end, warden_end] = *os::socket_pair(os::SocketKind::Packet);
+    if (message.empty()) {
+      warden_end.reset();
+    } else {
+      EXPECT_TRUE(os::send_packet(warden_end.get(), message, fds));
+    }
+    auto channel = net::PacketChannel::make(worker_, std::move(gate_end));
+    const auto gate = net::test::run(worker_, Gate::begin(worker_, environment_, std::move(channel)));
+    return gate ? "" : gate.error().detail;
+  }
+};
+
+TEST_F(GateBegin, TakesTheStartAndItsGrantAndNothingElse) {
+  const Fd memory = *wire::to_memfd(wire::encode_grant(grant_));
+  const std::string start = wire::encode(wire::ToGate(start_));
+  EXPECT_EQ(begin_with(start, {memory.get()}), "");
+  EXPECT_NE(begin_with(start), "");
+  EXPECT_NE(begin_with(start, {warden_.get()}), "");
+  EXPECT_NE(begin_with(wire::encode(wire::ToGate(wire::AuditWritten{1, true}))), "");
+  EXPECT_NE(begin_with(""), "");
+}
+
+// A part of a worker, as each session of a process has it.
+TEST_F(GateTest, LeavesNothingBehindWhenItsWorkerEnds) {
+  const Fd listener = testing::loopback_socket(SOCK_STREAM);
+  const Fd datagrams = testing::loopback_socket(SOCK_DGRAM);
+  const os::Endpoint door = testing::bound_address(listener.get());
   auto [gate_end, warden_end] = *os::socket_pair(os::SocketKind::Packet);
-  policy::Grant grant;
-  auto pattern = *policy::RepoPattern::parse("api.ok.test/acme/widget", policy::HostKind::Generic);
-  grant.hosts.emplace(pattern.host(), policy::UpstreamHost{});
-  grant.git.push_back({std::move(pattern), policy::Access::Fetch, "", {}});
-  const Fd memory = *wire::to_memfd(wire::encode_grant(grant));
-  const std::string start = wire::encode(wire::ToGate(wire::GateStart{"session", "certificate", "key"}));
-  const std::vector<int> one{memory.get()};
-  const std::vector<int> wrong{warden_end.get()};
-
-  ASSERT_TRUE(os::send_packet(warden_end.get(), start, one));
-  const auto received = receive_start(gate_end);
-  ASSERT_TRUE(received) << received.error().detail;
-  EXPECT_EQ(received->message.session, "session");
-  EXPECT_EQ(received->grant.git.size(), 1U);
-
-  ASSERT_TRUE(os::send_packet(warden_end.get(), start));
-  EXPECT_FALSE(receive_start(gate_end));
-  ASSERT_TRUE(os::send_packet(warden_end.get(), start, wrong));
-  EXPECT_FALSE(receive_start(gate_end));
-  ASSERT_TRUE(os::send_packet(warden_end.get(), wire::encode(wire::ToGate(wire::AuditWritten{1, true}))));
-  EXPECT_FALSE(receive_start(gate_end));
-  warden_end.reset();
-  EXPECT_FALSE(receive_start(gate_end));
+  warden_ = std::move(warden_end);
+  net::Worker part(worker_);
+  auto made = Gate::make(part, environment_, start_, grant_,
+                         net::PacketChannel::make(part, std::move(gate_end)));
+  ASSERT_TRUE(made) << made.error().detail;
+  Fd client;
+  const auto serve_and_end = [&]() -> net::Task<> {
+    EXPECT_TRUE(co_await (*made)->serve());
+    EXPECT_EQ(part.children(), 3U);  // two doors, and a connection whose client says no more
+    co_await part.end();
+  };
+  std::thread warden([&] {
+    expect_ready();
+    const Fd diagnosis = *os::open_socket_diagnosis();
+    send(wire::GateHostDoors{::getuid(),
+                             {{wire::DoorKind::Tcp, wire::HostDoorUse::Tls, {}},
+                              {wire::DoorKind::Udp, wire::HostDoorUse::Dns, {}}}},
+         {diagnosis.get(), listener.get(), datagrams.get()});
+    client = testing::connect_to(door, SOCK_STREAM);
+    testing::send_text(client.get(), egress::test::record(egress::test::message(egress::test::hello_body(
+                                         egress::test::sni("evil.test") + egress::test::versions({0x0304})))));
+    EXPECT_EQ(code(receive_event().reason), code(Reason::HostNotAllowed));
+    warden_.reset();
+  });
+  net::test::run(worker_, serve_and_end());
+  warden.join();
+  EXPECT_EQ(part.children(), 0U);
+  made->reset();
+  std::string rest(65'536, '\0');
+  while (::recv(client.get(), rest.data(), rest.size(), 0) > 0) continue;
+  EXPECT_NE(errno, EAGAIN);
 }
 
 }  // namespace

@@ -43,6 +43,8 @@ audit::Event refusal_of(const os::RefusedPacket& packet) {
 
 net::Task<> watch_packet_log(net::Worker& worker, Fd socket, audit::Recorder& recorder) {
   asio::posix::stream_descriptor descriptor(worker.io(), socket.release());
+  net::Deadline until_end(worker, [&descriptor] { descriptor.cancel(); });
+  until_end.set_at_end();
   while (true) {
     const auto [error] = co_await descriptor.async_wait(asio::posix::descriptor_base::wait_read,
                                                         asio::as_tuple(asio::use_awaitable));

@@ -14,6 +14,7 @@ namespace {
 class FakeChannel final : public net::PacketChannel {
  public:
   net::Task<Result<std::optional<os::Packet>>> receive() override { co_return std::nullopt; }
+  void close() noexcept override {}
   Status send(std::string bytes, std::vector<Fd> /*fds*/) override {
     if (full) return fail(Reason::Overloaded, "full");
     const auto message = wire::decode_from_gate(bytes);

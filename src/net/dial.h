@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxCnames =
     8;  // from the name that was asked for to the one with the addresses
 // Names that one resolver asks for at once, whether or not somebody still waits for the answer. As many as a
 // session may have connections.
-inline constexpr std::size_t kMaxQuestions = 256;
+inline constexpr std::size_t kMaxQuestions = 1024;
 
 // c-ares on the worker's loop. Reads resolv.conf when made (before confinement), never hosts files, never
 // getaddrinfo.
@@ -30,6 +30,8 @@ class Resolver {
                                                 const std::vector<policy::PinnedAddress>& servers = {},
                                                 Clock::duration limit = kResolveLimit);
   virtual ~Resolver() = default;
+  // These from now on, in the same way. Questions under way may fail when it is a change.
+  virtual void use(const std::vector<policy::PinnedAddress>& servers) = 0;
   // UpstreamUnresolved, UpstreamTimeout or Overloaded; one to kMaxResolvedAddresses otherwise. All of them,
   // in no order: whoever dials checks them all. Nothing is remembered.
   virtual Task<Result<std::vector<policy::IpAddress>>> resolve(policy::HostName host) = 0;

@@ -20,6 +20,7 @@ policy::IpAddress ip(std::string_view text) {
 
 class FixedResolver final : public Resolver {
  public:
+  void use(const std::vector<policy::PinnedAddress>& /*servers*/) override {}
   std::vector<policy::IpAddress> addresses;
   int questions = 0;
 

@@ -60,7 +60,11 @@ void flush_later(const std::shared_ptr<State>& state) {
 class Channel final : public PacketChannel {
  public:
   Channel(Worker& worker, Fd socket) : state_(std::make_shared<State>(worker, std::move(socket))) {}
-  ~Channel() override {
+  ~Channel() override { Channel::close(); }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  void close() noexcept override {
     boost::system::error_code ignored;
     state_->socket.close(ignored);
   }
@@ -68,6 +72,7 @@ class Channel final : public PacketChannel {
   Task<Result<std::optional<os::Packet>>> receive() override { return receive(state_); }
 
   Status send(std::string bytes, std::vector<Fd> fds) override {
+    if (!state_->socket.is_open()) return fail(Reason::Internal, "the channel is closed");
     if (state_->broken) return std::unexpected(*state_->broken);
     Queued message{std::move(bytes), std::move(fds)};
     if (state_->queue.empty()) {

@@ -18,6 +18,8 @@ class PacketChannel {
 
   // The next message; nullopt when the peer is gone.
   virtual Task<Result<std::optional<os::Packet>>> receive() = 0;
+  // Whoever receives is told that the peer is gone.
+  virtual void close() noexcept = 0;
   // Queues and sends in order; fails with Overloaded when kMaxQueued messages wait, or when the peer is gone.
   virtual Status send(std::string bytes, std::vector<Fd> fds) = 0;
 };

@@ -24,6 +24,7 @@ Readiness::Readiness(Worker& worker, Fd socket, Peer peer)
   descriptor_.assign(socket.get());
   (void)socket.release();
   descriptor_.non_blocking(true);
+  deadline_.set_at_end();
 }
 
 Status Readiness::usable() const {
@@ -68,7 +69,11 @@ void Readiness::limit_total(Clock::duration limit) {
 
 void Readiness::no_limit() {
   idle_limit_.reset();
-  deadline_.clear();
+  if (closed_) {
+    deadline_.clear();
+  } else {
+    deadline_.set_at_end();
+  }
 }
 
 void Readiness::stop_waiting() noexcept {

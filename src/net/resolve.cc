@@ -138,13 +138,19 @@ class AresResolver final : public Resolver {
     const int mask = ARES_OPT_LOOKUPS | ARES_OPT_FLAGS | ARES_OPT_DOMAINS | ARES_OPT_TIMEOUTMS |
                      ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB;
     int status = ares_init_options(&channel_, &options, mask);
-    if (status == ARES_SUCCESS && !servers.empty()) {
-      status = ares_set_servers_ports_csv(channel_, as_csv(servers).c_str());
-    }
     if (status != ARES_SUCCESS) {
       return fail(Reason::Internal, std::string("resolver: ") + ares_strerror(status));
     }
+    systems_ = in_use_ = systems_servers();
+    use(servers);
     return {};
+  }
+
+  void use(const std::vector<policy::PinnedAddress>& servers) override {
+    std::string wanted = servers.empty() ? systems_ : as_csv(servers);
+    if (wanted == in_use_) return;
+    in_use_ = std::move(wanted);
+    ares_set_servers_ports_csv(channel_, in_use_.c_str());
   }
 
   Task<Result<std::vector<policy::IpAddress>>> resolve(policy::HostName host) override {
@@ -228,6 +234,23 @@ class AresResolver final : public Resolver {
     }
   }
 
+  // Those of resolv.conf.
+  std::string systems_servers() const {
+    ares_addr_port_node* list = nullptr;
+    if (ares_get_servers_ports(channel_, &list) != ARES_SUCCESS) return "";
+    std::vector<policy::PinnedAddress> servers;
+    for (const ares_addr_port_node* node = list; node != nullptr; node = node->next) {
+      policy::PinnedAddress server;
+      const bool is_v4 = node->family == AF_INET;
+      server.address.family = is_v4 ? policy::Family::V4 : policy::Family::V6;
+      std::memcpy(server.address.bytes.data(), &node->addr, is_v4 ? sizeof(in_addr) : sizeof(ares_in6_addr));
+      if (node->udp_port != 0) server.port = static_cast<std::uint16_t>(node->udp_port);
+      servers.push_back(server);
+    }
+    ares_free_data(list);
+    return as_csv(servers);
+  }
+
   enum class Side : std::uint8_t { Read, Write };
 
   // c-ares may close the socket in here, which takes it out of the table.
@@ -261,6 +284,8 @@ class AresResolver final : public Resolver {
   std::map<ares_socket_t, std::shared_ptr<Watched>> sockets_;
   ares_channel channel_ = nullptr;
   std::size_t pending_ = 0;
+  std::string systems_;
+  std::string in_use_;
 };
 
 }  // namespace

@@ -66,6 +66,59 @@ TEST(Worker, DestroysWaitingChildren) {
   EXPECT_EQ(gone, 2);
 }
 
+TEST(WorkersPart, EndsWhateverWaitsWithADeadline) {
+  Worker worker;
+  Worker part(worker);
+  int gone = 0;
+  const auto waits = [](Worker& home, Clock::duration limit, int& count) -> Task<> {
+    // It tries again once, as one that says goodbye does.
+    for (int i = 0; i < 2; ++i) {
+      Event never(home);
+      Deadline deadline(home, [&never] { never.set(); });
+      if (limit == Clock::duration::max()) {
+        deadline.set_at_end();
+      } else {
+        deadline.set(limit);
+      }
+      co_await never.wait();
+      EXPECT_TRUE(deadline.expired());
+    }
+    ++count;
+  };
+  part.spawn("for an hour", waits(part, std::chrono::hours(1), gone));
+  part.spawn("for ever", waits(part, Clock::duration::max(), gone));
+  Worker other(worker);
+  int others_gone = 0;
+  other.spawn("another's", waits(other, std::chrono::hours(1), others_gone));
+  test::run(worker, worker.sleep(std::chrono::milliseconds(1)));
+  EXPECT_EQ(part.children(), 2U);
+  test::run(worker, part.end());
+  EXPECT_EQ(gone, 2);
+  EXPECT_EQ(part.children(), 0U);
+  EXPECT_EQ(others_gone, 0);
+  test::run(worker, other.end());
+}
+
+TEST(WorkersPart, MayGoWhileItsNextTickIsAwaited) {
+  Worker worker;
+  {
+    Worker part(worker);
+    Deadline deadline(part, [] { FAIL() << "it was cleared"; });
+    deadline.set(Clock::duration::zero());
+  }
+  test::run(worker, worker.sleep(2 * Deadline::kTick));
+}
+
+TEST(Deadline, DoesNotPassBeforeTheEnd) {
+  Worker worker;
+  Deadline at_end(worker, [] { FAIL() << "this worker does not end"; });
+  at_end.set_at_end();
+  Deadline other(worker, [&] { worker.stop(); });
+  other.set(Clock::duration::zero());
+  worker.run();
+  EXPECT_FALSE(at_end.expired());
+}
+
 TEST(Deadline, ExpiresOnceAndCanBeSetAgain) {
   Worker worker;
   int expired = 0;

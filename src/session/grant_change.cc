@@ -23,8 +23,7 @@ policy::Grant vaults_part(const policy::Grant& grant) {
 GrantChange change_between(const GrantPlan& before, const GrantPlan& after) {
   const policy::Grant& was = before.grant;
   const policy::Grant& is = after.grant;
-  return {.needs_gate = is.limits != was.limits || is.timeouts != was.timeouts ||
-                        is.resolvers != was.resolvers || (is.uses_system_roots() && !was.uses_system_roots()),
+  return {.needs_gate = is.limits != was.limits || is.timeouts != was.timeouts,
           .needs_vault = after.credentials != before.credentials ||
                          wire::encode_grant(vaults_part(is)) != wire::encode_grant(vaults_part(was))};
 }

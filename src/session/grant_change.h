@@ -6,8 +6,7 @@
 namespace sallyport::session {
 
 struct GrantChange {
-  // A gate takes other rules and hosts as it runs; other limits, timeouts or name servers, and
-  // the system's roots for the first time, need another gate.
+  // A gate takes other rules, hosts and name servers as it runs; other limits and timeouts need another gate.
   bool needs_gate = false;
   // A vault has one grant and opens its credentials once: anything that it goes by needs another vault.
   bool needs_vault = false;

@@ -54,7 +54,7 @@ TEST(GrantChange, SaysWhichProcessesCannotGoOn) {
       {"a credential's file", false, true, [](GrantPlan& p) { p.credentials["forge"].file = "/other"; }},
       {"a limit", true, false, [](GrantPlan& p) { p.grant.limits.connections = 7; }},
       {"a timeout", true, true, [](GrantPlan& p) { p.grant.timeouts.idle = std::chrono::seconds(7); }},
-      {"a name server", true, true,
+      {"a name server", false, true,
        [](GrantPlan& p) { p.grant.resolvers.push_back(*policy::parse_pinned_address("192.0.2.1")); }},
   };
   for (const Case& c : cases) {
@@ -65,15 +65,6 @@ TEST(GrantChange, SaysWhichProcessesCannotGoOn) {
     EXPECT_EQ(change.needs_gate, c.gate);
     EXPECT_EQ(change.needs_vault, c.vault);
   }
-}
-
-TEST(GrantChange, NeedsAGateThatHasReadTheSystemsRoots) {
-  GrantPlan before = plan();
-  for (auto& [name, upstream] : before.grant.hosts) upstream.ca_pem = "a CA of its own";
-  GrantPlan after = before;
-  after.grant.allow.push_back({.hosts = {*policy::HostPattern::parse("web.test")}});
-  EXPECT_TRUE(change_between(before, after).needs_gate);
-  EXPECT_FALSE(change_between(after, before).needs_gate);
 }
 
 }  // namespace

@@ -14,8 +14,12 @@
 
 namespace sallyport::session {
 
-ServeSession::ServeSession(os::EventLoop& loop, ServeRequest request, Callbacks callbacks)
-    : loop_(loop), request_(std::move(request)), callbacks_(std::move(callbacks)), id_(random_hex(16)) {}
+ServeSession::ServeSession(os::EventLoop& loop, Gateway& gateway, ServeRequest request, Callbacks callbacks)
+    : loop_(loop),
+      gateway_(gateway),
+      request_(std::move(request)),
+      callbacks_(std::move(callbacks)),
+      id_(random_hex(16)) {}
 
 ServeSession::~ServeSession() {
   if (coalesce_timer_) loop_.cancel(*coalesce_timer_);
@@ -46,14 +50,16 @@ Status ServeSession::prepare() {
   ca_ = std::move(*ca);
   if (auto status = write_ca_file(); !status) return status;
 
-  services_.emplace(loop_, *journal_,
+  // Files that are read again may ask for the system's authorities.
+  auto started = gateway_.start(service_identities({::geteuid(), ::getegid()}), true);
+  if (!started) return started;
+  services_.emplace(loop_, gateway_, *journal_,
                     Services::Setup{.session = id_,
                                     .encoded_grant = wire::encode_grant(plan_.grant),
                                     .ca_certificate_pem = ca_.certificate_pem,
                                     .ca_key_pem = ca_.key_pem,
                                     .credentials = plan_.credentials,
-                                    .credentials_owner = ::geteuid(),
-                                    .identities = service_identities({::geteuid(), ::getegid()})},
+                                    .credentials_owner = ::geteuid()},
                     Services::Callbacks{
                         .on_usable = [this] { go(); },
                         .on_grant_in_force = [this] { record_reload(); },
@@ -61,7 +67,7 @@ Status ServeSession::prepare() {
                         .on_notice = [this](const std::string& text) { callbacks_.on_notice(text); },
                         .on_failure = [this](Error error) { fail_session(std::move(error)); },
                     });
-  if (auto status = services_->start(); !status) return status;
+  services_->start();
 
   audit::Event event;
   event.kind = audit::Kind::SessionStart;

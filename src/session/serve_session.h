@@ -30,7 +30,7 @@ class ServeSession {
     std::function<void(std::string text)> on_failed;
   };
 
-  ServeSession(os::EventLoop& loop, ServeRequest request, Callbacks callbacks);
+  ServeSession(os::EventLoop& loop, Gateway& gateway, ServeRequest request, Callbacks callbacks);
   ~ServeSession();
   ServeSession(const ServeSession&) = delete;
   ServeSession& operator=(const ServeSession&) = delete;
@@ -57,6 +57,7 @@ class ServeSession {
   void finish();
 
   os::EventLoop& loop_;
+  Gateway& gateway_;
   ServeRequest request_;
   Callbacks callbacks_;
   std::string id_;

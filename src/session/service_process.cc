@@ -1,28 +1,37 @@
 #include "session/service_process.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
+
+#include "os/unix_socket.h"
+#include "session/service_channel.h"
+#include "wire/messages.h"
 
 namespace sallyport::session {
 
-ServiceProcess::ServiceProcess(os::EventLoop& loop, std::string program_name, std::optional<os::Ids> become,
-                               Callbacks callbacks)
-    : loop_(loop),
-      program_name_(std::move(program_name)),
-      become_(become),
-      callbacks_(std::move(callbacks)) {}
+ServiceProcess::ServiceProcess(os::EventLoop& loop, std::string program_name)
+    : loop_(loop), program_name_(std::move(program_name)) {}
 
 ServiceProcess::~ServiceProcess() {
   stop();
 }
 
-Status ServiceProcess::start() {
+Status ServiceProcess::start(std::optional<os::Ids> become, bool system_roots) {
+  if (started_) return {};
+  become_ = become;
+  system_roots_ = system_roots;
+  if (auto status = launch(); !status) return status;
+  started_ = true;
+  return {};
+}
+
+Status ServiceProcess::launch() {
   auto program = os::find_own_program(program_name_);
   if (!program) return fail(std::move(program));
   auto sockets = os::socket_pair(os::SocketKind::Packet);
@@ -44,89 +53,65 @@ Status ServiceProcess::start() {
   if (!child) return fail(std::move(child));
 
   child_ = std::move(*child);
+  launched_ = os::EventLoop::Clock::now();
   control_ = std::move(ours);
-  listen();
-  callbacks_.on_start();
+  // It has nothing to say here; its end is all there is to hear.
+  loop_.watch(control_.get(), POLLIN, [this](short) { died(); });
+  // One that is gone already shows as the end of its socket.
+  const auto message = wire::encode(wire::ToService(wire::ServiceStart{system_roots_}));
+  (void)os::send_packet(control_.get(), message);
   return {};
 }
 
-void ServiceProcess::listen() {
-  loop_.watch(control_.get(), POLLIN, [this](short) { on_readable(); });
-}
-
-void ServiceProcess::send(std::string_view message, std::span<const int> fds) {
-  if (!child_) return;
-  Status sent = queue_.empty() ? os::send_packet(control_.get(), message, fds) : queue(message, fds);
-  if (!sent && sent.error().reason == Reason::Overloaded && queue_.empty()) sent = queue(message, fds);
-  // A failure shows as the end of its socket once it is killed, where a restart begins.
-  if (!sent) (void)os::kill_child(*child_, SIGKILL);
-}
-
-Status ServiceProcess::queue(std::string_view message, std::span<const int> fds) {
-  if (queue_.size() >= kMaxQueued) return fail(Reason::Overloaded, "too many messages wait");
-  Message copy{.bytes = std::string(message), .fds = {}};
-  for (const int fd : fds) {
-    Fd duplicate(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    if (!duplicate) return fail_errno(Reason::Internal, "fcntl F_DUPFD_CLOEXEC");
-    copy.fds.push_back(std::move(duplicate));
+Result<Fd> ServiceProcess::open_session() {
+  auto sockets = os::socket_pair(os::SocketKind::Packet);
+  if (!sockets) return fail(std::move(sockets));
+  auto& [ours, theirs] = *sockets;
+  if (auto status = os::set_nonblocking(ours.get()); !status) return fail(std::move(status));
+  const auto message = wire::encode(wire::ToService(wire::OpenSession{}));
+  if (auto sent = os::send_packet(control_.get(), message, std::array{theirs.get()}); !sent) {
+    return fail(std::move(sent));
   }
-  queue_.push_back(std::move(copy));
-  if (queue_.size() > 1) return {};
-  // It is heard again when it has listened: what it says would only want more answers.
-  loop_.watch(control_.get(), POLLOUT, [this](short) { flush(); });
-  deaf_timer_ = loop_.after(kMaxDeaf, [this] { (void)os::kill_child(*child_, SIGKILL); });
-  return {};
+  return std::move(ours);
 }
 
-void ServiceProcess::flush() {
-  while (!queue_.empty()) {
-    const Message& next = queue_.front();
-    std::vector<int> fds;
-    for (const Fd& fd : next.fds) fds.push_back(fd.get());
-    if (Status sent = os::send_packet(control_.get(), next.bytes, fds); !sent) {
-      if (sent.error().reason == Reason::Overloaded) return;
-      queue_.clear();  // it is gone, as reading from it says
-      break;
-    }
-    queue_.pop_front();
-  }
-  loop_.cancel(*std::exchange(deaf_timer_, std::nullopt));
-  listen();
+void ServiceProcess::kill() {
+  if (child_) (void)os::kill_child(*child_, SIGKILL);
 }
 
-void ServiceProcess::on_readable() {
-  // A few at once spare calls of poll(2); not all, so that others have their turn.
-  for (int i = 0; i < kMaxPacketsPerTurn; ++i) {
-    auto packet = os::recv_packet(control_.get());
-    if (packet && !*packet) return;
-    // An error: over our limits, so not the program that we started.
-    if (!packet || (*packet)->end) return died();
-    callbacks_.on_packet(std::move(**packet));
-    if (!control_ || !queue_.empty()) return;
-  }
+std::chrono::milliseconds ServiceProcess::back_off(int restarts) {
+  return std::min(kFirstBackOff * (1 << std::min(restarts, 6)), kLongestBackOff);
 }
 
+// What is called may open and close channels.
 void ServiceProcess::died() {
+  if (os::EventLoop::Clock::now() - launched_ >= kStable) restarts_ = 0;
   const std::string how = fmt::format("{} died ({})", program_name_, forget());
-  if (restarts_ >= kMaxRestarts) {
-    return callbacks_.on_failure(
-        Error{Reason::ProcessDied, fmt::format("{}, for the {}th time", how, restarts_ + 1)});
+  const bool too_often = restarts_ >= kMaxRestarts;
+  if (!too_often) {
+    restart_timer_ = loop_.after(back_off(restarts_++), [this] {
+      restart_timer_.reset();
+      const auto launched = launch();
+      for (ServiceChannel* channel : std::set(channels_)) {
+        if (!channels_.contains(channel)) continue;
+        launched ? channel->connect() : channel->give_up(launched.error());
+      }
+    });
   }
-  callbacks_.on_death(how);
-  const auto back_off = std::min(kFirstBackOff * (1 << std::min(restarts_, 6)), kLongestBackOff);
-  ++restarts_;
-  restart_timer_ = loop_.after(back_off, [this] {
-    restart_timer_.reset();
-    if (auto status = start(); !status) callbacks_.on_failure(std::move(status).error());
-  });
+  for (ServiceChannel* channel : std::set(channels_)) {
+    if (!channels_.contains(channel)) continue;
+    if (too_often) {
+      channel->give_up({Reason::ProcessDied, fmt::format("{}, for the {}th time", how, restarts_ + 1)});
+    } else {
+      channel->lost(how);
+    }
+  }
 }
 
 std::string ServiceProcess::forget() {
   if (!child_) return "";
   loop_.unwatch(control_.get());
   control_.reset();
-  queue_.clear();
-  if (deaf_timer_) loop_.cancel(*std::exchange(deaf_timer_, std::nullopt));
   (void)os::kill_child(*child_, SIGKILL);
   const auto ended = os::wait_child(*child_);
   child_.reset();
@@ -136,6 +121,7 @@ std::string ServiceProcess::forget() {
 void ServiceProcess::stop() {
   if (restart_timer_) loop_.cancel(*restart_timer_);
   restart_timer_.reset();
+  started_ = false;
   (void)forget();
 }
 

@@ -21,13 +21,14 @@ bool vault_may_record(audit::Kind kind) {
 
 }  // namespace
 
-Services::Services(os::EventLoop& loop, Journal& journal, Setup setup, Callbacks callbacks)
+Services::Services(os::EventLoop& loop, Gateway& gateway, Journal& journal, Setup setup,
+                   Callbacks callbacks)
     : journal_(journal),
       setup_(std::move(setup)),
       callbacks_(std::move(callbacks)),
       loop_(loop),
       credentials_(make_credentials(setup_.credentials)),
-      gate_(loop, "sallyport-gate", setup_.identities.become_gate,
+      gate_(loop, gateway.gate(),
             {.on_start = [this] { greet_gate(); },
              .on_packet = [this](const os::Packet& packet) { on_gate_packet(packet); },
              .on_death =
@@ -36,7 +37,7 @@ Services::Services(os::EventLoop& loop, Journal& journal, Setup setup, Callbacks
                    journal_.end_open_requests({Reason::ProcessDied, how});
                  },
              .on_failure = [this](Error error) { give_up(std::move(error)); }}),
-      vault_(loop, "sallyport-vault", setup_.identities.become_vault,
+      vault_(loop, gateway.vault(),
              {.on_start = [this] { greet_vault(); },
               .on_packet = [this](const os::Packet& packet) { on_vault_packet(packet); },
               .on_death = [this](const std::string& how) { on_death(how, "requests with credentials"); },
@@ -50,41 +51,53 @@ std::unique_ptr<Credentials> Services::make_credentials(
                                        });
 }
 
-Status Services::start() {
-  if (auto status = vault_.start(); !status) return status;
-  return gate_.start();
+void Services::start() {
+  vault_.open();
+  gate_.open();
 }
 
 void Services::stop() {
-  gate_.stop();
-  vault_.stop();
+  gate_.close();
+  vault_.close();
 }
 
-// The vault first: from here to the gate's word nothing needs one that neither grant allows, and nothing that
+// The vault first: from there to the gate's word nothing needs one that neither grant allows, and nothing that
 // the old one allowed gets a credential any more.
 Status Services::use(NewGrant next) {
-  auto credentials = make_credentials(next.credentials);
   if (next.change.needs_vault) {
-    if (auto status = credentials->check(); !status) return status;
-    if (auto status = credentials->watch(); !status) return status;
-    vault_.stop();
-    awaited_credentials_.clear();
-    unopened_credentials_.clear();
-    for (const auto& [name, source] : next.credentials) awaited_credentials_.insert(name);
-    credentials_ = std::move(credentials);
-    setup_.credentials = std::move(next.credentials);
+    next_credentials_ = make_credentials(next.credentials);
+    if (auto status = next_credentials_->check(); !status) return status;
+    if (auto status = next_credentials_->watch(); !status) return status;
   }
-  setup_.encoded_grant = std::move(next.encoded_grant);
+  next_ = std::move(next);
   awaited_ = Switch::Gate;
-  if (next.change.needs_gate) {
-    gate_.stop();
-    if (auto status = gate_.start(); !status) give_up(std::move(status).error());
+  if (next_->change.needs_vault) {
+    vault_.end([this] { switch_vault(); });
+  } else {
+    switch_gate();
+  }
+  return {};
+}
+
+void Services::switch_vault() {
+  awaited_credentials_.clear();
+  unopened_credentials_.clear();
+  for (const auto& [name, source] : next_->credentials) awaited_credentials_.insert(name);
+  credentials_ = std::move(next_credentials_);
+  setup_.credentials = std::move(next_->credentials);
+  switch_gate();
+  vault_.open();
+}
+
+void Services::switch_gate() {
+  const bool needs_another = next_->change.needs_gate;
+  setup_.encoded_grant = std::move(next_->encoded_grant);
+  next_.reset();
+  if (needs_another) {
+    gate_.end([this] { gate_.open(); });
   } else {
     give_gate_the_grant();
   }
-  if (!next.change.needs_vault) return {};
-  if (auto status = vault_.start(); !status) give_up(std::move(status).error());
-  return {};
 }
 
 // One that is being started again gets it with its start.

@@ -1,5 +1,5 @@
-// The gate and the vault of one session: started, told what they need, connected with each other, restarted
-// when they die. What they have to say for the audit log goes to the journal.
+// One session's part of the gate and of the vault: opened there, told what it needs, connected with each
+// other, opened again when they die. What they have to say for the audit log goes to the journal.
 #pragma once
 
 #include <functional>
@@ -12,10 +12,10 @@
 
 #include "os/netns.h"
 #include "session/credentials.h"
+#include "session/gateway.h"
 #include "session/grant_change.h"
-#include "session/identity.h"
 #include "session/journal.h"
-#include "session/service_process.h"
+#include "session/service_channel.h"
 #include "wire/messages.h"
 
 namespace sallyport::session {
@@ -35,7 +35,6 @@ class Services {
     std::string ca_key_pem;
     std::map<std::string, config::CredentialSource> credentials;
     uid_t credentials_owner;
-    Identities identities;
   };
   struct Callbacks {
     // Every credential was read by the vault, once after open_for_use().
@@ -50,9 +49,10 @@ class Services {
     std::function<void(Error)> on_failure;
   };
 
-  Services(os::EventLoop& loop, Journal& journal, Setup setup, Callbacks callbacks);
+  // The gateway was started, and outlives this, as does the journal.
+  Services(os::EventLoop& loop, Gateway& gateway, Journal& journal, Setup setup, Callbacks callbacks);
 
-  Status start();
+  void start();
   // The gate serves these from now on, and so does every gate that replaces it.
   void open_doors(os::Doors doors);
   void open_doors(HostDoors doors);
@@ -63,9 +63,10 @@ class Services {
   Status open_for_use();
   void stop();
 
-  // Another grant in the place of the one before. `encoded_grant` and `credentials` as in Setup. An error,
-  // and nothing has changed, when a credential cannot be opened. Otherwise the one before allows nothing new
-  // from the moment on that the gate says so, and a vault that went by it is gone already.
+  // Another grant in the place of the one before; not while one is on its way. `encoded_grant` and
+  // `credentials` as in Setup. An error, and nothing has changed, when a credential cannot be opened.
+  // Otherwise the one before allows nothing new from the moment on that the gate says so, and what went by it
+  // in the vault is gone already.
   struct NewGrant {
     std::string encoded_grant;
     std::map<std::string, config::CredentialSource> credentials;
@@ -75,6 +76,8 @@ class Services {
 
  private:
   std::unique_ptr<Credentials> make_credentials(std::map<std::string, config::CredentialSource> sources);
+  void switch_vault();
+  void switch_gate();
   void give_gate_the_grant();
   void on_gate_has_the_grant();
   void tell_grant_usable();
@@ -101,6 +104,8 @@ class Services {
   std::optional<wire::GateProbe> probe_;
   bool in_use_ = false;
   bool usable_ = false;
+  std::optional<NewGrant> next_;  // since use(), until the gate is told
+  std::unique_ptr<Credentials> next_credentials_;
   // Since use(), until on_grant_usable.
   enum class Switch : std::uint8_t { Done, Gate, Vault };
   Switch awaited_ = Switch::Done;
@@ -109,8 +114,8 @@ class Services {
   std::set<std::string> unopened_credentials_;  // the user was told why; the vault only repeats it
   os::EventLoop& loop_;
   std::unique_ptr<Credentials> credentials_;
-  ServiceProcess gate_;
-  ServiceProcess vault_;
+  ServiceChannel gate_;
+  ServiceChannel vault_;
 };
 
 }  // namespace sallyport::session

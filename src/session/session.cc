@@ -33,8 +33,10 @@ std::vector<os::Endpoint> far_addresses(bool with_ipv6) {
 
 }  // namespace
 
-Session::Session(os::EventLoop& loop, Request request, std::array<Fd, 3> stdio, Callbacks callbacks)
+Session::Session(os::EventLoop& loop, Gateway& gateway, Request request, std::array<Fd, 3> stdio,
+                 Callbacks callbacks)
     : loop_(loop),
+      gateway_(gateway),
       request_(std::move(request)),
       stdio_(std::move(stdio)),
       callbacks_(std::move(callbacks)),
@@ -128,14 +130,16 @@ Status Session::build_namespaces() {
 }
 
 Status Session::start_services() {
-  services_.emplace(loop_, *journal_,
+  // The grant stays as it is.
+  auto started = gateway_.start(plan_->identities, plan_->grant.uses_system_roots());
+  if (!started) return started;
+  services_.emplace(loop_, gateway_, *journal_,
                     Services::Setup{.session = id_,
                                     .encoded_grant = wire::encode_grant(plan_->grant),
                                     .ca_certificate_pem = ca_.certificate_pem,
                                     .ca_key_pem = ca_.key_pem,
                                     .credentials = plan_->credentials,
-                                    .credentials_owner = ::geteuid(),
-                                    .identities = plan_->identities},
+                                    .credentials_owner = ::geteuid()},
                     Services::Callbacks{
                         .on_usable = [this] { go(); },
                         .on_grant_in_force = [] {},  // the first one stays
@@ -143,7 +147,8 @@ Status Session::start_services() {
                         .on_notice = [this](const std::string& text) { callbacks_.on_notice(text); },
                         .on_failure = [this](Error error) { fail_session(std::move(error)); },
                     });
-  return services_->start();
+  services_->start();
+  return {};
 }
 
 Status Session::start_sandbox() {

@@ -42,7 +42,7 @@ class Session {
     std::function<void(std::string text)> on_failed;
   };
 
-  Session(os::EventLoop& loop, Request request, std::array<Fd, 3> stdio, Callbacks callbacks);
+  Session(os::EventLoop& loop, Gateway& gateway, Request request, std::array<Fd, 3> stdio, Callbacks callbacks);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -88,6 +88,7 @@ class Session {
   void bring_back_commits();
 
   os::EventLoop& loop_;
+  Gateway& gateway_;
   Request request_;
   std::array<Fd, 3> stdio_;
   Callbacks callbacks_;

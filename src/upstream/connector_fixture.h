@@ -22,6 +22,7 @@ inline constexpr std::string_view kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\
 
 class NoResolver final : public net::Resolver {
  public:
+  void use(const std::vector<policy::PinnedAddress>& /*servers*/) override {}
   Task<Result<std::vector<policy::IpAddress>>> resolve(policy::HostName host) override {
     co_return fail(Reason::UpstreamUnresolved, host.str());
   }

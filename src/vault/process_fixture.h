@@ -24,7 +24,8 @@ class VaultProcess : public testing::Test {
  protected:
   VaultProcess() {
     net::test::ignore_sigpipe();
-    auto pair = os::socket_pair(os::SocketKind::Packet).value();
+    auto process = os::socket_pair(os::SocketKind::Packet).value();
+    auto session = os::socket_pair(os::SocketKind::Packet).value();
     std::vector<std::string> argv = {SALLYPORT_VAULT};
     if (::geteuid() == 0)
       argv.insert(argv.end(),
@@ -32,34 +33,42 @@ class VaultProcess : public testing::Test {
     os::SpawnSpec spec;
     spec.program = SALLYPORT_VAULT;
     spec.argv = argv;
-    spec.descriptors = {{pair.second.get(), 3}, {STDERR_FILENO, STDERR_FILENO}};
+    spec.descriptors = {{process.second.get(), 3}, {STDERR_FILENO, STDERR_FILENO}};
     child_ = os::spawn(spec).value();
-    warden_ = net::PacketChannel::make(worker_, std::move(pair.first));
+    process_ = std::move(process.first);
+    tell_process(wire::ServiceStart{.system_roots = false});
+    tell_process(wire::OpenSession{}, {session.second.get()});
+    warden_ = net::PacketChannel::make(worker_, std::move(session.first));
     worker_.spawn("server", server_.serve(worker_));
   }
   // Its only way to end: the warden goes.
   ~VaultProcess() override {
     warden_.reset();
+    process_.reset();
     const auto ended = os::wait_child_within(child_, std::chrono::seconds(10));
-    EXPECT_TRUE(ended && *ended && (*ended)->code == expected_exit_);
+    EXPECT_TRUE(ended && *ended && (*ended)->code == 0);
   }
   VaultProcess(const VaultProcess&) = delete;
   VaultProcess& operator=(const VaultProcess&) = delete;
 
+  void tell_process(const wire::ToService& message, const std::vector<int>& fds = {}) {
+    EXPECT_TRUE(os::send_packet(process_.get(), wire::encode(message), fds));
+  }
   void send(const wire::ToVault& message, Fd fd = {}) {
     std::vector<Fd> fds;
     if (fd) fds.push_back(std::move(fd));
     EXPECT_TRUE(warden_->send(wire::encode(message), std::move(fds)));
   }
-  void send_start() {
-    send_start(server_.listener.port(), net::certificate_pem(*server_.ca.certificate).value());
+  void send_start(std::string session = "s1") {
+    send_start(server_.listener.port(), net::certificate_pem(*server_.ca.certificate).value(),
+               std::move(session));
   }
-  void send_start(std::uint16_t port, std::string ca_pem) {
+  void send_start(std::uint16_t port, std::string ca_pem, std::string session = "s1") {
     policy::Grant grant = test_grant();
     policy::UpstreamHost& entry = grant.hosts.at(host("forge.test"));
     entry.address = policy::parse_pinned_address("127.0.0.1:" + std::to_string(port));
     entry.ca_pem = std::move(ca_pem);
-    send(wire::VaultStart{"s1"}, wire::to_memfd(wire::encode_grant(grant)).value());
+    send(wire::VaultStart{std::move(session)}, wire::to_memfd(wire::encode_grant(grant)).value());
   }
   static Fd file_with(std::string_view bytes) {
     Fd file(::memfd_create("credential", MFD_CLOEXEC));
@@ -97,8 +106,8 @@ class VaultProcess : public testing::Test {
   net::Worker worker_;
   TlsServer server_{"forge.test"};
   os::Child child_;
+  Fd process_;
   std::unique_ptr<net::PacketChannel> warden_;
-  int expected_exit_ = 0;
 };
 
 }  // namespace sallyport::vault

@@ -36,6 +36,8 @@ net::Task<> serve_lane(std::shared_ptr<Service::State> state, Fd socket) {
 }
 
 net::Task<> accept_lanes(std::shared_ptr<Service::State> state, std::unique_ptr<net::PacketChannel> gate) {
+  net::Deadline until_end(state->worker, [&gate] { gate->close(); });
+  until_end.set_at_end();
   for (;;) {
     auto packet = co_await gate->receive();
     if (!packet) {

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "net/dial.h"
-#include "net/packet_channel.h"
-#include "os/unix_socket.h"
 #include "upstream/connector.h"
 #include "vault/service.h"
 #include "vault/source.h"
@@ -24,19 +21,39 @@ Result<wire::ToVault> read_message(const os::Packet& packet) {
   return message;
 }
 
+// The first message and its grant.
+struct Start {
+  std::string session;
+  policy::Grant grant;
+};
+
+net::Task<Result<Start>> receive_start(net::Worker& worker, net::PacketChannel& warden) {
+  net::Deadline limit(worker, [&warden] { warden.close(); });
+  limit.set(wire::kStartLimit);
+  auto packet = co_await warden.receive();
+  if (!packet) co_return fail(std::move(packet));
+  if (!*packet) co_return fail(Reason::Internal, "the warden is gone");
+  auto message = read_message(**packet);
+  if (!message) co_return fail(std::move(message));
+  auto* start = std::get_if<wire::VaultStart>(&*message);
+  if (start == nullptr) co_return fail(Reason::Internal, "control message: not a start");
+  auto grant = wire::read_grant((*packet)->fds.front());
+  if (!grant) co_return fail(std::move(grant));
+  co_return Start{std::move(start->session), std::move(*grant)};
+}
+
 class ServingVault final : public Vault {
  public:
-  ServingVault(net::Worker& worker, Start start, Fd control)
+  ServingVault(net::Worker& worker, Start start, std::unique_ptr<net::PacketChannel> warden)
       : session_(std::move(start.session)),
         grant_(std::make_shared<const policy::Grant>(std::move(start.grant))),
-        warden_(net::PacketChannel::make(worker, std::move(control))),
+        warden_(std::move(warden)),
         worker_(worker) {}
 
-  Status open_files() {
-    auto resolver = net::Resolver::make(worker_, grant_->resolvers);
-    if (!resolver) return fail(std::move(resolver));
-    resolver_ = std::move(*resolver);
-    auto connector = upstream::Connector::make(worker_, *resolver_, grant_);
+  Status connect_with(upstream::Environment& environment) {
+    environment.resolver->use(grant_->resolvers);
+    auto connector =
+        upstream::Connector::make(worker_, *environment.resolver, grant_, environment.system_roots.get());
     if (!connector) return fail(std::move(connector));
     connector_ = std::move(*connector);
     service_ = std::make_unique<Service>(
@@ -98,30 +115,20 @@ class ServingVault final : public Vault {
   std::shared_ptr<const policy::Grant> grant_;
   std::unique_ptr<net::PacketChannel> warden_;
   net::Worker& worker_;
-  std::unique_ptr<net::Resolver> resolver_;
   std::unique_ptr<upstream::Connector> connector_;
   std::unique_ptr<Service> service_;
 };
 
 }  // namespace
 
-Result<Start> receive_start(const Fd& control) {
-  auto packet = os::recv_packet_within(control.get(), wire::kStartLimit);
-  if (!packet) return fail(std::move(packet));
-  if (packet->end) return fail(Reason::Internal, "the warden is gone");
-  auto message = read_message(*packet);
-  if (!message) return fail(std::move(message));
-  auto* start = std::get_if<wire::VaultStart>(&*message);
-  if (start == nullptr) return fail(Reason::Internal, "control message: not a start");
-  auto grant = wire::read_grant(packet->fds.front());
-  if (!grant) return fail(std::move(grant));
-  return Start{std::move(start->session), std::move(*grant)};
-}
-
-Result<std::unique_ptr<Vault>> Vault::make(net::Worker& worker, Start start, Fd control) {
-  auto vault = std::make_unique<ServingVault>(worker, std::move(start), std::move(control));
-  if (auto opened = vault->open_files(); !opened) return fail(std::move(opened));
-  return vault;
+net::Task<Result<std::unique_ptr<Vault>>> Vault::begin(net::Worker& worker,
+                                                       upstream::Environment& environment,
+                                                       std::unique_ptr<net::PacketChannel> warden) {
+  auto start = co_await receive_start(worker, *warden);
+  if (!start) co_return fail(std::move(start));
+  auto vault = std::make_unique<ServingVault>(worker, *std::move(start), std::move(warden));
+  if (auto connected = vault->connect_with(environment); !connected) co_return fail(std::move(connected));
+  co_return vault;
 }
 
 }  // namespace sallyport::vault

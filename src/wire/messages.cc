@@ -36,6 +36,8 @@ enum class Type : std::uint8_t {
   VaultCredential = 34,
   VaultEvent = 48,
   CredentialLoaded = 49,
+  ServiceStart = 64,
+  OpenSession = 65,
 };
 
 Writer begin(Type type) {
@@ -168,6 +170,10 @@ std::string encode_host_doors(const GateHostDoors& message) {
 
 }  // namespace
 
+std::size_t descriptor_count(const ToService& message) {
+  return std::holds_alternative<OpenSession>(message) ? 1 : 0;
+}
+
 std::size_t descriptor_count(const ToGate& message) {
   return std::visit(Visitor{
                         [](const GateStart&) -> std::size_t { return 1; },
@@ -197,6 +203,15 @@ std::size_t descriptor_count(const ToVault& message) {
 
 std::size_t descriptor_count(const FromVault& /*message*/) {
   return 0;
+}
+
+std::string encode(const ToService& message) {
+  return std::visit(
+      Visitor{
+          [](const ServiceStart& m) { return begin(Type::ServiceStart).u8(m.system_roots ? 1 : 0).take(); },
+          [](const OpenSession&) { return begin(Type::OpenSession).take(); },
+      },
+      message);
 }
 
 std::string encode(const ToGate& message) {
@@ -262,6 +277,15 @@ std::string encode(const FromVault& message) {
                         },
                     },
                     message);
+}
+
+Result<ToService> decode_to_service(std::string_view bytes) {
+  auto packet = open_packet(bytes);
+  if (!packet) return fail(std::move(packet));
+  Reader& in = packet->body;
+  if (packet->type == Type::ServiceStart) return closed<ToService>(in, ServiceStart{in.flag()});
+  if (packet->type == Type::OpenSession) return closed<ToService>(in, OpenSession{});
+  return unexpected_type();
 }
 
 Result<ToGate> decode_to_gate(std::string_view bytes) {

@@ -29,7 +29,16 @@ static_assert(kMaxHostDoors < os::kMaxPacketFds);
 // die.
 inline constexpr std::chrono::seconds kStartLimit{10};
 
-// ---- warden -> gate ----
+// ---- warden -> a process of either kind, on the socket that it is started with ----
+
+// First, once, before its confinement.
+struct ServiceStart {
+  bool system_roots;  // some session may need the authorities that the system trusts
+};
+// Another session. One descriptor: the packet socket for everything that is about it, which ends with it.
+struct OpenSession {};
+
+// ---- warden -> gate, for one session ----
 
 // First message, once. The PEM texts are the session's own CA; the key is born in the warden so that a
 // restarted gate can go on under the CA that the sandbox already trusts.
@@ -67,8 +76,8 @@ struct HostDoor {
   HostDoorUse use;
   std::optional<FixedTarget> target;  // of Fixed
 };
-// Another grant in the place of the one before, from now on. It may differ in rules and hosts alone: whatever
-// else a gate has of a grant it takes once, before its confinement. One descriptor: as GateStart's.
+// Another grant in the place of the one before, from now on. It may differ in rules, hosts and name servers
+// alone: whatever else a gate has of a grant it takes once. One descriptor: as GateStart's.
 struct GateGrant {};
 // Doors on the host's own addresses, where there is no sandbox. Descriptors: os::open_socket_diagnosis()'s,
 // by which the gate asks whose a connection is, then one a door, in order.
@@ -93,7 +102,7 @@ struct AuditWritten {
   bool written;
 };
 
-// ---- gate -> warden ----
+// ---- gate -> warden, for one session ----
 
 struct Ready {};  // also vault -> warden
 inline constexpr std::uint64_t kNobodyWaits = 0;
@@ -105,7 +114,7 @@ struct AuditAppend {
 // The last GateGrant is in force: what is sent from now on was judged by it.
 struct GrantTaken {};
 
-// ---- warden -> vault ----
+// ---- warden -> vault, for one session ----
 
 // First message, once. One descriptor: the grant, as for the gate.
 struct VaultStart {
@@ -120,7 +129,7 @@ struct VaultCredential {
   std::string problem;
 };
 
-// ---- vault -> warden ----
+// ---- vault -> warden, for one session ----
 
 struct VaultEvent {
   audit::Event event;
@@ -131,6 +140,7 @@ struct CredentialLoaded {
   std::string problem;
 };
 
+using ToService = std::variant<ServiceStart, OpenSession>;
 using ToGate = std::variant<GateStart, GateGrant, GateDoors, GateHostDoors, GatePacketLog, GateVault,
                             GateProbe, AuditWritten>;
 using FromGate = std::variant<Ready, AuditAppend, GrantTaken>;
@@ -138,6 +148,7 @@ using ToVault = std::variant<VaultStart, VaultGate, VaultCredential>;
 using FromVault = std::variant<Ready, VaultEvent, CredentialLoaded>;
 
 // How many descriptors travel beside the message.
+std::size_t descriptor_count(const ToService& message);
 std::size_t descriptor_count(const ToGate& message);
 std::size_t descriptor_count(const FromGate& message);
 std::size_t descriptor_count(const ToVault& message);
@@ -145,10 +156,12 @@ std::size_t descriptor_count(const FromVault& message);
 
 // The texts in a message must be within the limits of messages.cc, which all fit one packet; only an event's
 // are cut to them.
+std::string encode(const ToService& message);
 std::string encode(const ToGate& message);
 std::string encode(const FromGate& message);
 std::string encode(const ToVault& message);
 std::string encode(const FromVault& message);
+Result<ToService> decode_to_service(std::string_view bytes);
 Result<ToGate> decode_to_gate(std::string_view bytes);
 Result<FromGate> decode_from_gate(std::string_view bytes);
 Result<ToVault> decode_to_vault(std::string_view bytes);

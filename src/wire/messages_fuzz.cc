@@ -1,4 +1,4 @@
-// Any bytes: each of the four decoders refuses them, or gives a message that encodes to something it reads
+// Any bytes: each of the five decoders refuses them, or gives a message that encodes to something it reads
 // again.
 
 #include <cstdint>
@@ -24,6 +24,7 @@ void check(std::string_view bytes, Result<Variant> (*decode)(std::string_view)) 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sallyport::wire;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  check(bytes, decode_to_service);
   check(bytes, decode_to_gate);
   check(bytes, decode_from_gate);
   check(bytes, decode_to_vault);
