@@ -15,5 +15,6 @@ constexpr rlim_t kMaxLockedBytes = 64UL * 1024 * 1024;
 
 int main(int argc, char** argv) {
   using namespace sallyport;
-  run_confined<vault::Vault>({"sallyport-vault", os::Role::Vault, kMaxOpenFiles, kMaxLockedBytes}, argc, argv);
+  run_confined<vault::Vault>({"sallyport-vault", os::Role::Vault, kMaxOpenFiles, kMaxLockedBytes}, argc,
+                             argv);
 }

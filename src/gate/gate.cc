@@ -103,9 +103,9 @@ struct Gate::Parts {
   bool doors_open = false;
 
   Status put_in_force(policy::Grant grant) {
-    auto next = gate::put_in_force({worker, *environment.resolver, environment.system_roots.get(), recorder,
-                                    usage, live, limited_vault},
-                                   std::make_shared<const policy::Grant>(std::move(grant)));
+    auto next = gate::put_in_force(
+        {worker, *environment.resolver, environment.system_roots.get(), recorder, usage, live, limited_vault},
+        std::make_shared<const policy::Grant>(std::move(grant)));
     if (!next) return fail(std::move(next));
     environment.resolver->use((*next)->git.grant.resolvers);
     dns.use((*next)->git.grant);

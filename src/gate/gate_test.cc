@@ -297,8 +297,8 @@ TEST_F(GateTest, LeavesNothingBehindWhenItsWorkerEnds) {
   auto [gate_end, warden_end] = *os::socket_pair(os::SocketKind::Packet);
   warden_ = std::move(warden_end);
   net::Worker part(worker_);
-  auto made = Gate::make(part, environment_, start_, grant_,
-                         net::PacketChannel::make(part, std::move(gate_end)));
+  auto made =
+      Gate::make(part, environment_, start_, grant_, net::PacketChannel::make(part, std::move(gate_end)));
   ASSERT_TRUE(made) << made.error().detail;
   Fd client;
   const auto serve_and_end = [&]() -> net::Task<> {
@@ -314,8 +314,9 @@ TEST_F(GateTest, LeavesNothingBehindWhenItsWorkerEnds) {
                               {wire::DoorKind::Udp, wire::HostDoorUse::Dns, {}}}},
          {diagnosis.get(), listener.get(), datagrams.get()});
     client = testing::connect_to(door, SOCK_STREAM);
-    testing::send_text(client.get(), egress::test::record(egress::test::message(egress::test::hello_body(
-                                         egress::test::sni("evil.test") + egress::test::versions({0x0304})))));
+    testing::send_text(client.get(),
+                       egress::test::record(egress::test::message(egress::test::hello_body(
+                           egress::test::sni("evil.test") + egress::test::versions({0x0304})))));
     EXPECT_EQ(code(receive_event().reason), code(Reason::HostNotAllowed));
     warden_.reset();
   });

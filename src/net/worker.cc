@@ -35,9 +35,7 @@ namespace asio = boost::asio;
 // The event loop is the last but three, so that it goes while the rest is still there: it destroys the
 // children's frames, and the deadlines in them unlink themselves from the list here.
 struct Worker::State : std::enable_shared_from_this<State> {
-  State() : own(std::make_unique<asio::io_context>(1)), io(*own) {
-    work.emplace(io.get_executor());
-  }
+  State() : own(std::make_unique<asio::io_context>(1)), io(*own) { work.emplace(io.get_executor()); }
   explicit State(asio::io_context& whole) : io(whole) {}
 
   std::size_t children = 0;

@@ -21,8 +21,7 @@ bool vault_may_record(audit::Kind kind) {
 
 }  // namespace
 
-Services::Services(os::EventLoop& loop, Gateway& gateway, Journal& journal, Setup setup,
-                   Callbacks callbacks)
+Services::Services(os::EventLoop& loop, Gateway& gateway, Journal& journal, Setup setup, Callbacks callbacks)
     : journal_(journal),
       setup_(std::move(setup)),
       callbacks_(std::move(callbacks)),
@@ -61,8 +60,8 @@ void Services::stop() {
   vault_.close();
 }
 
-// The vault first: from there to the gate's word nothing needs one that neither grant allows, and nothing that
-// the old one allowed gets a credential any more.
+// The vault first: from there to the gate's word nothing needs one that neither grant allows, and nothing
+// that the old one allowed gets a credential any more.
 Status Services::use(NewGrant next) {
   if (next.change.needs_vault) {
     next_credentials_ = make_credentials(next.credentials);

@@ -42,7 +42,8 @@ class Session {
     std::function<void(std::string text)> on_failed;
   };
 
-  Session(os::EventLoop& loop, Gateway& gateway, Request request, std::array<Fd, 3> stdio, Callbacks callbacks);
+  Session(os::EventLoop& loop, Gateway& gateway, Request request, std::array<Fd, 3> stdio,
+          Callbacks callbacks);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
