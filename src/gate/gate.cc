@@ -52,9 +52,7 @@ struct Start {
 };
 
 net::Task<Result<Start>> receive_start(net::Worker& worker, net::PacketChannel& warden) {
-  net::Deadline limit(worker, [&warden] { warden.close(); });
-  limit.set(wire::kStartLimit);
-  auto packet = co_await warden.receive();
+  auto packet = co_await net::receive_within(worker, warden, wire::kStartLimit);
   if (!packet) co_return fail(std::move(packet));
   if (!*packet) co_return misspoken("nothing");
   auto message = wire::decode_to_gate((*packet)->bytes);

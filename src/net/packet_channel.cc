@@ -113,4 +113,11 @@ std::unique_ptr<PacketChannel> PacketChannel::make(Worker& worker, Fd socket) {
   return std::make_unique<Channel>(worker, std::move(socket));
 }
 
+Task<Result<std::optional<os::Packet>>> receive_within(Worker& worker, PacketChannel& channel,
+                                                       Clock::duration limit) {
+  Deadline deadline(worker, [&channel] { channel.close(); });
+  deadline.set(limit);
+  co_return co_await channel.receive();
+}
+
 }  // namespace sallyport::net

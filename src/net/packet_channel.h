@@ -24,4 +24,8 @@ class PacketChannel {
   virtual Status send(std::string bytes, std::vector<Fd> fds) = 0;
 };
 
+// The next message, which must come within `limit`: then the channel is closed, as if the peer had gone.
+Task<Result<std::optional<os::Packet>>> receive_within(Worker& worker, PacketChannel& channel,
+                                                       Clock::duration limit);
+
 }  // namespace sallyport::net

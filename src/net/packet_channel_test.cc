@@ -77,6 +77,18 @@ TEST(PacketChannel, EndsWhenThePeerGoes) {
   EXPECT_FALSE(ends.channel->send("x", {}));
 }
 
+TEST(PacketChannel, EndsWhenNothingComesInTime) {
+  Worker worker;
+  Ends ends(worker);
+  ASSERT_TRUE(os::send_packet(ends.other.get(), "in time"));
+  const auto first = test::run(worker, receive_within(worker, *ends.channel, std::chrono::hours(1)));
+  ASSERT_TRUE(first && *first);
+  EXPECT_EQ((*first)->bytes, "in time");
+  const auto late = test::run(worker, receive_within(worker, *ends.channel, Clock::duration::zero()));
+  EXPECT_TRUE(late && !*late);
+  EXPECT_FALSE(ends.channel->send("more", {}));
+}
+
 TEST(PacketChannel, MayGoWhileMessagesWait) {
   Worker worker;
   Ends ends(worker);
