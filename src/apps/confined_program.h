@@ -103,7 +103,8 @@ net::Task<> serve_session(const ConfinedProgram& program, net::Worker& whole,
   } else {
     outcome = fail(std::move(session));
   }
-  if (!outcome) complain(program, outcome.error());
+  // A warden that ends a session while it begins is no fault.
+  if (!outcome && outcome.error().reason != Reason::SessionEnded) complain(program, outcome.error());
   co_await worker.end();
 }
 

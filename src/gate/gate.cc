@@ -54,7 +54,7 @@ struct Start {
 net::Task<Result<Start>> receive_start(net::Worker& worker, net::PacketChannel& warden) {
   auto packet = co_await net::receive_within(worker, warden, wire::kStartLimit);
   if (!packet) co_return fail(std::move(packet));
-  if (!*packet) co_return misspoken("nothing");
+  if (!*packet) co_return fail(Reason::SessionEnded, "the warden said nothing");
   auto message = wire::decode_to_gate((*packet)->bytes);
   if (!message) co_return fail(std::move(message));
   auto* start = std::get_if<wire::GateStart>(&*message);

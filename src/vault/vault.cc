@@ -30,7 +30,7 @@ struct Start {
 net::Task<Result<Start>> receive_start(net::Worker& worker, net::PacketChannel& warden) {
   auto packet = co_await net::receive_within(worker, warden, wire::kStartLimit);
   if (!packet) co_return fail(std::move(packet));
-  if (!*packet) co_return fail(Reason::Internal, "the warden is gone");
+  if (!*packet) co_return fail(Reason::SessionEnded, "the warden said nothing");
   auto message = read_message(**packet);
   if (!message) co_return fail(std::move(message));
   auto* start = std::get_if<wire::VaultStart>(&*message);
