@@ -212,10 +212,7 @@ TEST_F(GateTest, TakesNoGrantThatNeedsAnotherGate) {
   using Change = void (*)(policy::Grant&);
   for (const Change change :
        {Change([](policy::Grant& grant) { grant.limits.connections = 7; }),
-        Change([](policy::Grant& grant) { grant.timeouts.idle = std::chrono::seconds(7); }),
-        Change([](policy::Grant& grant) {
-          grant.resolvers.push_back(*policy::parse_pinned_address("192.0.2.1"));
-        })}) {
+        Change([](policy::Grant& grant) { grant.timeouts.idle = std::chrono::seconds(7); })}) {
     SetUp();
     policy::Grant next = grant_;
     change(next);
@@ -224,6 +221,16 @@ TEST_F(GateTest, TakesNoGrantThatNeedsAnotherGate) {
       send_grant(next);
     }));
   }
+}
+
+TEST_F(GateTest, TakesOtherNameServers) {
+  policy::Grant next = grant_;
+  next.resolvers.push_back(*policy::parse_pinned_address("192.0.2.1"));
+  EXPECT_TRUE(serve([&] {
+    expect_ready();
+    send_grant(next);
+    expect_grant_taken();
+  }));
 }
 
 TEST_F(GateTest, EndsAtAnythingThatTheWardenMayNotSay) {
