@@ -44,8 +44,13 @@ bool ApiAccess::allows(const os::Peer& peer) const {
          (peer.gid == *operators || std::ranges::find(peer.groups, *operators) != peer.groups.end());
 }
 
-ApiServer::ApiServer(os::EventLoop& loop, ApiAccess access, std::vector<Route> routes, Observer observer)
-    : loop_(loop), access_(access), routes_(std::move(routes)), observer_(std::move(observer)) {
+ApiServer::ApiServer(os::EventLoop& loop, ApiAccess access, std::vector<Route> routes, Observer observer,
+                     HttpTimes times)
+    : loop_(loop),
+      access_(access),
+      routes_(std::move(routes)),
+      observer_(std::move(observer)),
+      times_(times) {
   for (const Route& route : routes_) names_.push_back({route.method, route.pattern});
 }
 
@@ -112,7 +117,8 @@ void ApiServer::serve(Fd connection, os::Peer peer) {
              on_request(id, std::move(request), std::move(body), std::move(fds));
            },
        .on_bad_request = [this, id](const ApiError& error) { refuse(connections_.at(id), error); },
-       .on_closed = [this, id](int status) { on_closed(id, status); }});
+       .on_closed = [this, id](int status) { on_closed(id, status); }},
+      times_);
   connections_.emplace(id, Connection{.peer = std::move(peer),
                                       .request_id = random_hex(kRequestIdBytes),
                                       .call = "",

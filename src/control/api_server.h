@@ -62,7 +62,8 @@ class ApiServer {
     std::function<void(const std::string& request_id, const std::string& what)> on_mistake;
   };
 
-  ApiServer(os::EventLoop& loop, ApiAccess access, std::vector<Route> routes, Observer observer);
+  ApiServer(os::EventLoop& loop, ApiAccess access, std::vector<Route> routes, Observer observer,
+            HttpTimes times = {});
   // Closes all connections: who waits in when_gone() is told.
   ~ApiServer();
   ApiServer(const ApiServer&) = delete;
@@ -96,6 +97,7 @@ class ApiServer {
   std::vector<Route> routes_;
   std::vector<RouteName> names_;
   Observer observer_;
+  HttpTimes times_;
   int listener_ = -1;
   std::optional<os::EventLoop::TimerId> pause_;
   Id next_id_ = 1;

@@ -26,10 +26,11 @@ std::string http_answer(int status, std::string_view content_type, std::string_v
       status, content_type, body.size(), body);
 }
 
-std::shared_ptr<HttpConnection> HttpConnection::start(os::EventLoop& loop, Fd socket, Callbacks callbacks) {
+std::shared_ptr<HttpConnection> HttpConnection::start(os::EventLoop& loop, Fd socket, Callbacks callbacks,
+                                                      HttpTimes times) {
   std::shared_ptr<HttpConnection> connection(
-      new HttpConnection(loop, std::move(socket), std::move(callbacks)));
-  connection->set_deadline(kRequestLimit);
+      new HttpConnection(loop, std::move(socket), std::move(callbacks), times));
+  connection->set_deadline(times.request);
   connection->watch();
   return connection;
 }
@@ -64,8 +65,7 @@ void HttpConnection::on_deadline() {
   deadline_.reset();
   const bool reading = state_ == State::Head || state_ == State::Body;
   if (!reading) return close();
-  refuse_request(
-      {408, "client_timeout", fmt::format("The request did not arrive within {} s.", kRequestLimit.count())});
+  refuse_request({408, "client_timeout", "The request did not arrive in time."});
 }
 
 void HttpConnection::on_event(short revents) {
@@ -86,11 +86,8 @@ void HttpConnection::on_event(short revents) {
   }
 }
 
-// Takes every received descriptor into ownership, first of all; false when there are more than may come, or
-// not with the first bytes.
+// Takes every received descriptor into ownership, first of all; false when there are more than may come.
 bool HttpConnection::take_descriptors(msghdr& message) {
-  const bool first = in_.empty() && fds_.empty();
-  bool any = false;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -98,12 +95,10 @@ bool HttpConnection::take_descriptors(msghdr& message) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
       fds_.emplace_back(fd);
-      any = true;
     }
   }
   // Those that found no room in the message are closed by the kernel.
-  const bool cut = (message.msg_flags & MSG_CTRUNC) != 0;
-  return !cut && (first || !any) && fds_.size() <= kMaxDescriptors;
+  return (message.msg_flags & MSG_CTRUNC) == 0 && fds_.size() <= kMaxDescriptors;
 }
 
 void HttpConnection::read() {
@@ -120,9 +115,8 @@ void HttpConnection::read() {
   if (got < 0) return close();
   if (!take_descriptors(message)) {
     fds_.clear();
-    return refuse_request(
-        {400, "bad_request",
-         fmt::format("At most {} descriptors may come, with the request's first bytes.", kMaxDescriptors)});
+    return refuse_request({400, "bad_request",
+                           fmt::format("At most {} descriptors may come with a request.", kMaxDescriptors)});
   }
   if (got == 0) return close();  // half a request: nobody waits for an answer
   in_ += piece.first(static_cast<std::size_t>(got));
@@ -209,7 +203,7 @@ void HttpConnection::queue(std::string_view bytes) {
   // Only a stream can come here with more than one answer.
   if (state_ == State::Streaming && out_.size() - sent_ > kMaxQueuedBytes) return close();
   if (was_empty) {
-    set_deadline(kWriteIdle);
+    set_deadline(times_.write_idle);
     write();
   }
 }
@@ -225,7 +219,7 @@ void HttpConnection::write() {
     progress = true;
   }
   if (sent_ < out_.size()) {
-    if (progress) set_deadline(kWriteIdle);
+    if (progress) set_deadline(times_.write_idle);
     // A stream has no end to wait for: what is sent is given back.
     if (state_ == State::Streaming) out_.erase(0, std::exchange(sent_, 0));
     return watch();
@@ -241,7 +235,7 @@ void HttpConnection::finish_answer() {
   if (request_read_) return close();
   ::shutdown(socket_.get(), SHUT_WR);
   state_ = State::Lingering;
-  set_deadline(http::kLingerTimeout);
+  set_deadline(times_.linger);
   watch();
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "control/http_request.h"
+#include "http/limits.h"
 #include "http/request_head.h"
 #include "os/event_loop.h"
 
@@ -25,7 +26,7 @@ namespace sallyport::control {
 inline constexpr std::chrono::seconds kRequestLimit{5};
 // Without the peer taking a byte of what waits for it.
 inline constexpr std::chrono::seconds kWriteIdle{5};
-// Passed with the request's first bytes, as a command's standard input, output and error.
+// Passed with the request, as a command's standard input, output and error.
 inline constexpr std::size_t kMaxDescriptors = 3;
 inline constexpr std::size_t kMaxBodyBytes = std::size_t{64} * 1024;
 // Of the calls whose body holds a whole environment.
@@ -33,6 +34,12 @@ inline constexpr std::size_t kMaxLargeBodyBytes = std::size_t{1024} * 1024;
 inline constexpr std::size_t kMaxAnswerBytes = std::size_t{8} * 1024 * 1024;
 // Lines of a stream that the peer has not taken yet.
 inline constexpr std::size_t kMaxQueuedBytes = std::size_t{1024} * 1024;
+
+struct HttpTimes {
+  std::chrono::milliseconds request = kRequestLimit;
+  std::chrono::milliseconds write_idle = kWriteIdle;
+  std::chrono::milliseconds linger = http::kLingerTimeout;
+};
 
 // All of an answer but a stream.
 std::string http_answer(int status, std::string_view content_type, std::string_view body);
@@ -52,7 +59,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   // Connected, non-blocking. Shared, so that it lives through the callbacks in which it ends; its owner is
   // the server, and all others hold it weakly.
-  static std::shared_ptr<HttpConnection> start(os::EventLoop& loop, Fd socket, Callbacks callbacks);
+  static std::shared_ptr<HttpConnection> start(os::EventLoop& loop, Fd socket, Callbacks callbacks,
+                                               HttpTimes times = {});
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
   ~HttpConnection();
@@ -85,8 +93,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     Closed,
   };
 
-  HttpConnection(os::EventLoop& loop, Fd socket, Callbacks callbacks)
-      : loop_(loop), socket_(std::move(socket)), callbacks_(std::move(callbacks)) {}
+  HttpConnection(os::EventLoop& loop, Fd socket, Callbacks callbacks, HttpTimes times)
+      : loop_(loop), socket_(std::move(socket)), callbacks_(std::move(callbacks)), times_(times) {}
 
   void on_event(short revents);
   void read();
@@ -107,6 +115,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   os::EventLoop& loop_;
   Fd socket_;
   Callbacks callbacks_;
+  HttpTimes times_;
   std::function<void()> when_gone_;
   State state_ = State::Head;
   int status_ = 0;
