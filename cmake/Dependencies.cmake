@@ -16,5 +16,5 @@ target_compile_definitions(sallyport_asio INTERFACE
   BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_NO_TS_EXECUTORS)
 target_link_libraries(sallyport_asio INTERFACE Threads::Threads)
 
-# Boost.JSON is compiled once, in base/json_impl.cc, which belongs to no room.
+# Boost.JSON likewise, in base/json_impl.cc.
 add_library(sallyport_json STATIC ${CMAKE_SOURCE_DIR}/src/base/json_impl.cc)

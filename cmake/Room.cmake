@@ -11,7 +11,7 @@ function(sallyport_room name)
   set(fuzzers ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
-  list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cc$|^json_impl\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cc$")
 
   add_library(room_${name} STATIC ${sources})
   target_include_directories(room_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)

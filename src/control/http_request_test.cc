@@ -70,7 +70,7 @@ TEST(ControlRequest, IsRefusedWithASentence) {
       {"GET /v1/x HTTP/1.1\nHost: localhost\n\n", 400, "CR or LF"},
       {"GET /v1/x HTTP/1.1\r\nHost : localhost\r\n\r\n", 400, "malformed"},
       {"GET /v1/x HTTP/1.1\r\nA: b\r\n c\r\n\r\n", 400, "malformed"},
-      {std::string("GET /v1/x HTTP/1.1\r\nA: b\0c\r\n\r\n", 32), 400, "control character"},
+      {std::string("GET /v1/x HTTP/1.1\r\nA: b") + '\0' + "c\r\n\r\n", 400, "control character"},
       {"GET /v1/x HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n", 400,
        "GET has no body"},
       {"POST /v1/x HTTP/1.1\r\nContent-Length: 1\r\n\r\n", 415, "must be application/json"},
