@@ -321,8 +321,36 @@ class ApiServerLimits : public ::testing::Test {
 
   os::EventLoop loop_;
   std::vector<Fd> clients_;
-  ApiServer server_{loop_, {.owner = 500, .operators = 7}, {}, {}};
+  std::vector<Answer> held_;
+  ApiServer server_{
+      loop_,
+      {.owner = 500, .operators = 7},
+      {{"GET", "/hold",
+        [this](const Call&, Answer answer) {
+          held_.push_back(std::move(answer));
+          loop_.stop();
+        }}},
+      {.on_peer_refused = nullptr,
+       .on_call = [this](const os::Peer&, const std::string&, const std::string&, int) { loop_.stop(); },
+       .on_mistake = nullptr}};
 };
+
+TEST_F(ApiServerLimits, BoundsTheCallsOfAUser) {
+  for (std::size_t i = 0; i <= kMaxCallsPerUser; ++i) {
+    ASSERT_TRUE(connect(1000)) << "a call under way is no connection that waits";
+    ASSERT_TRUE(send_plainly(clients_.back().get(), get("/hold")));
+    ASSERT_TRUE(loop_.run());
+  }
+  EXPECT_EQ(held_.size(), kMaxCallsPerUser);
+  EXPECT_THAT(read_to_end(clients_.back().get()),
+              AllOf(StartsWith("HTTP/1.1 429 "), HasSubstr("Too many calls")));
+  held_.clear();
+  EXPECT_EQ(server_.connections(), 0U);
+  ASSERT_TRUE(connect(1000));
+  ASSERT_TRUE(send_plainly(clients_.back().get(), get("/hold")));
+  ASSERT_TRUE(loop_.run());
+  EXPECT_EQ(held_.size(), 1U);
+}
 
 TEST_F(ApiServerLimits, LetsNobodyKeepOthersOut) {
   std::size_t taken = 0;
