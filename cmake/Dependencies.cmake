@@ -18,3 +18,5 @@ target_link_libraries(sallyport_asio INTERFACE Threads::Threads)
 
 # Boost.JSON likewise, in base/json_impl.cc.
 add_library(sallyport_json STATIC ${CMAKE_SOURCE_DIR}/src/base/json_impl.cc)
+# tests/lint/headers.py takes the flags of base from it.
+target_include_directories(sallyport_json PRIVATE ${CMAKE_SOURCE_DIR}/src)

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include <boost/json.hpp>
 #include <future>
 #include <optional>
 #include <string>
