@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// The whole of Boost.JSON, header-only: a reader that knows nothing of our writer.
-#include <boost/json/src.hpp>
+#include <boost/json.hpp>
 #include <fstream>
 #include <map>
 #include <set>
