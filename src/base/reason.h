@@ -85,6 +85,9 @@ enum class Reason : std::uint8_t {
   ProcessDied,
   Interrupted,
   WorkspaceTampered,
+  EngineUnavailable,
+  EngineRefused,
+  EngineNotFound,
   Overloaded,
   Internal,
 };

@@ -1,0 +1,29 @@
+// Whether a container that we did not make (adopt, compose) is as sealed as one of ours would be. Pure.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/container_state.h"
+
+namespace sallyport::engine {
+
+enum class CgroupVersion { One, Two };
+
+// What it is compared with.
+struct Demands {
+  std::string seccomp_profile;       // our profile's JSON text
+  std::string seccomp_profile_path;  // where the host has it, for the advice
+  CgroupVersion cgroup_version = CgroupVersion::Two;
+  // Volumes that the engine was asked about and that are plain ones: a volume of the driver "local" may be a
+  // mount of any folder of the host by its options, which the container's state does not show.
+  std::set<std::string> plain_volumes;
+};
+
+// One sentence for each thing that is laxer than in a container of ours, with the line that a compose file
+// must have, or must not have. Empty: it may be taken. What it does not judge, since only the caller can:
+// which container "network_mode: container:ID" names, and where a source's symbolic links lead.
+std::vector<std::string> problems(const ContainerState& container, const Demands& demands);
+
+}  // namespace sallyport::engine
