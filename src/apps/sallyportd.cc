@@ -1,43 +1,96 @@
 // The warden. Embedded (started by `sallyport run` with its socket as descriptor 3) it serves one session and
-// ends.
+// ends; by itself it is the gateway of a host, and stays.
 
+#include <grp.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <optional>
+#include <string>
 #include <string_view>
 
+#include "control/daemon.h"
 #include "control/server.h"
 
 namespace {
 
+using namespace sallyport;
+
+constexpr const char* kHelp = R"(sallyportd: the gateway of a host, one for all of its sandboxes
+
+  sallyportd [--socket PATH] [--group NAME]
+
+  --socket PATH   where it is reached: an absolute path, in a folder of its own.
+                  Default: /run/sallyport/control.sock, or as a user $XDG_RUNTIME_DIR/sallyport/control.sock
+  --group NAME    members of this group may use it too
+
+It stays in the foreground, and ends by SIGTERM or Ctrl-C. A service manager is told when it is ready (sd_notify).
+Exit codes: 0 it was ended, 1 it could not start or go on, 2 wrong usage. docs/control-api.md has the calls.
+)";
+
+int complain(const std::string& what, int code) {
+  std::fprintf(stderr, "sallyportd: %s\n", what.c_str());
+  return code;
+}
+
 int serve_embedded() {
-  using namespace sallyport;
   os::EventLoop loop;
   control::Server server(loop, Fd(control::kEmbeddedSocketFd));
-  if (auto status = server.serve(); !status) {
-    std::fprintf(stderr, "sallyportd: %s\n", status.error().detail.c_str());
-    return 1;
+  const auto status = server.serve();
+  return status ? 0 : complain(status.error().detail, 1);
+}
+
+int serve_host(control::Daemon::Setup setup) {
+  if (setup.socket.empty() && ::geteuid() == 0) setup.socket = os::kSystemControlSocket;
+  if (setup.socket.empty()) {
+    auto socket = os::rootless_control_socket(std::getenv("XDG_RUNTIME_DIR"));
+    if (!socket) return complain(socket.error().detail, 1);
+    setup.socket = *std::move(socket);
   }
-  return 0;
+  auto notifier = os::Notifier::open(std::getenv("NOTIFY_SOCKET"));
+  if (!notifier) return complain(notifier.error().detail, 1);
+  os::EventLoop loop;
+  control::Daemon daemon(loop, std::move(setup), *std::move(notifier));
+  const auto status = daemon.serve();
+  return status ? 0 : complain(status.error().detail, 1);
+}
+
+int run(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--embedded") return serve_embedded();
+  control::Daemon::Setup setup;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view option = argv[i];
+    if (option == "--help" || option == "-h") return std::fputs(kHelp, stdout) < 0 ? 1 : 0;
+    if ((option != "--socket" && option != "--group") || i + 1 == argc) {
+      return complain("'" + std::string(option) + "' is no option, or lacks its value; see sallyportd --help", 2);
+    }
+    const char* value = argv[++i];
+    if (option == "--socket") {
+      if (value[0] != '/') return complain("--socket wants an absolute path", 2);
+      setup.socket = value;
+    } else {
+      const group* found = ::getgrnam(value);
+      if (found == nullptr) return complain("there is no group '" + std::string(value) + "'", 2);
+      setup.operators = found->gr_gid;
+    }
+  }
+  return serve_host(std::move(setup));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2 || std::string_view(argv[1]) != "--embedded") {
-    std::fprintf(stderr, "sallyportd is started by `sallyport run`; there is nothing to start by hand yet\n");
-    return 2;
-  }
   // The canary in our environment and the grant are nobody else's business; and a broken pipe is an error,
   // not a death.
   ::prctl(PR_SET_DUMPABLE, 0);
   ::signal(SIGPIPE, SIG_IGN);
   try {
-    return serve_embedded();
+    return run(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "sallyportd: this is a bug: %s\n", error.what());
-    return 1;
+    return complain(std::string("this is a bug: ") + error.what(), 1);
   }
 }

@@ -22,7 +22,7 @@ struct ApiVersion {
 // "1.41".
 std::optional<ApiVersion> parse_api_version(std::string_view text);
 
-// Tested with real engines of 1.41 (Docker 20.10, Podman 4). Newer ones still answer in it, or, if they do
+// Tested with a real engine of 1.41 (Docker 20.10). Newer ones still answer in it, or, if they do
 // not go so far back, in one up to that which their documents leave as it is for what is used here.
 inline constexpr ApiVersion kNewestApi{1, 44};
 // Docker 20.10, of December 2020: the first with a container's own cgroup namespace.

@@ -85,6 +85,7 @@ std::chrono::milliseconds ServiceProcess::back_off(int restarts) {
 
 // What is called may open and close channels.
 void ServiceProcess::died() {
+  ++deaths_;
   if (os::EventLoop::Clock::now() - launched_ >= kStable) restarts_ = 0;
   const std::string how = fmt::format("{} died ({})", program_name_, forget());
   const bool too_often = restarts_ >= kMaxRestarts;

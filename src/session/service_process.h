@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,12 +40,15 @@ class ServiceProcess {
   // Kills it for good.
   void stop();
 
+  bool running() const { return child_.has_value(); }
+  const std::string& name() const { return program_name_; }
+  std::uint64_t deaths() const { return deaths_; }
+
   static std::chrono::milliseconds back_off(int restarts);
 
  private:
   friend class ServiceChannel;
 
-  bool running() const { return child_.has_value(); }
   // It is as good as dead.
   void kill();
   // The other end of a new session's socket goes to it. SessionEnded when it has died just now.
@@ -64,7 +68,8 @@ class ServiceProcess {
   os::EventLoop::Clock::time_point launched_;
   Fd control_;
   std::set<ServiceChannel*> channels_;  // each its owner's
-  int restarts_ = 0;
+  std::uint64_t deaths_ = 0;
+  int restarts_ = 0;  // in a row
   std::optional<os::EventLoop::TimerId> restart_timer_;
 };
 
