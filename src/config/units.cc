@@ -37,7 +37,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   // Even so many GiB fit.
   const auto number = parse_decimal(text.substr(0, text.size() - unit.size()), UINT32_MAX);
   if (!number) return std::nullopt;
-  if (unit == "B") return *number;
+  if (unit == "B") return number;
   if (unit == "KiB") return *number << 10U;
   if (unit == "MiB") return *number << 20U;
   if (unit == "GiB") return *number << 30U;

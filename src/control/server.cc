@@ -60,8 +60,7 @@ Status Server::on_message(os::Packet packet) {
     return {};
   }
   if (session_ || serving_) return fail(Reason::Internal, "a second request on one socket");
-  return std::holds_alternative<Serve>(*message) ? start_serving(std::move(packet))
-                                                 : start_session(std::move(packet));
+  return std::holds_alternative<Serve>(*message) ? start_serving(packet) : start_session(std::move(packet));
 }
 
 void Server::on_signal(int number) {
@@ -91,7 +90,7 @@ Status Server::start_session(os::Packet packet) {
   return {};
 }
 
-Status Server::start_serving(os::Packet packet) {
+Status Server::start_serving(const os::Packet& packet) {
   auto bytes = read_request(packet, kServeDescriptors);
   if (!bytes) return fail(std::move(bytes));
   auto request = decode_serve_request(*bytes);

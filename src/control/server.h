@@ -29,7 +29,7 @@ class Server {
   void on_readable();
   Status on_message(os::Packet packet);
   Status start_session(os::Packet packet);
-  Status start_serving(os::Packet packet);
+  Status start_serving(const os::Packet& packet);
   void on_signal(int number);
   void on_end(const FromWarden& last_word);
   void tell(const FromWarden& message);

@@ -27,7 +27,7 @@ using ::testing::StartsWith;
 using When = UpstreamScript::When;
 using Ends = UpstreamScript::Ends;
 
-policy::AllowRule rule(std::string_view host, policy::Methods methods, std::vector<std::string> paths,
+policy::AllowRule rule(std::string_view host, policy::Methods methods, const std::vector<std::string>& paths,
                        int line) {
   policy::AllowRule out{.hosts = {policy::HostPattern::parse(host).value()}, .methods = methods};
   for (const std::string& path : paths) out.paths.push_back(policy::PathPattern::parse(path).value());

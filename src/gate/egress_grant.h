@@ -11,7 +11,7 @@
 namespace sallyport::gate::testing {
 
 inline policy::AllowRule allow_rule(std::string_view host, policy::Methods methods,
-                                    std::vector<std::string> paths = {}) {
+                                    const std::vector<std::string>& paths = {}) {
   policy::AllowRule rule{.hosts = {*policy::HostPattern::parse(host)},
                          .ports = {policy::kHttpsPort, policy::kHttpPort},
                          .methods = methods};

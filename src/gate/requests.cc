@@ -116,7 +116,7 @@ net::Task<std::optional<http::RequestHead>> serve_requests(const GatewaysInForce
   while (true) {
     auto head = co_await connection.next_request();
     if (open.revoked()) break;
-    const GatewaysInForce gateways = in_force;
+    const GatewaysInForce gateways = in_force;  // NOLINT(performance-unnecessary-copy-initialization)
     if (!head) {
       co_await refuse_unreadable(*gateways, source, connection, std::move(head).error());
       break;

@@ -241,7 +241,6 @@ TEST(Connection, LetsTheLastAnswerArriveBeforeItCloses) {
   run_alone(act());
   EXPECT_TRUE(stream.write_ended);
   EXPECT_TRUE(stream.closed);
-  std::string buffer(10, '\0');
   const auto read_after = [&]() -> net::Task<Status> { co_return co_await stream.wait_readable(); };
   EXPECT_FALSE(run_alone(read_after()));
 }

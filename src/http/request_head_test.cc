@@ -9,7 +9,6 @@ namespace sallyport::http {
 namespace {
 
 using namespace std::string_literals;
-using ::testing::HasSubstr;
 
 std::string get(const std::string& more) {
   return "GET /a HTTP/1.1\r\nHost: ok.test\r\n" + more + "\r\n";

@@ -98,7 +98,7 @@ class Race {
     return std::nullopt;
   }
 
-  void remember(const os::Endpoint& peer, Error failure) {
+  void remember(const os::Endpoint& peer, const Error& failure) {
     last_failure_ = {failure.reason, peer.text() + ": " + failure.detail};
   }
 

@@ -124,7 +124,7 @@ TEST(Dial, ADeniedAddressIsNamedAndNothingIsDialled) {
 }
 
 TEST(Dial, TheFamiliesTakeTurnsIpv6First) {
-  const auto order = [](std::vector<const char*> texts) {
+  const auto order = [](const std::vector<const char*>& texts) {
     std::vector<policy::IpAddress> addresses;
     for (const char* text : texts) addresses.push_back(ip(text));
     std::vector<std::string> ordered;

@@ -191,7 +191,7 @@ class NameServer {
     reply.id = query.substr(0, 2);
     std::size_t at = 12;
     while (query[at] != 0) {
-      const auto length = static_cast<std::size_t>(query[at]);
+      const auto length = static_cast<std::size_t>(static_cast<unsigned char>(query[at]));
       if (!reply.name.empty()) reply.name += '.';
       reply.name += query.substr(at + 1, length);
       at += length + 1;

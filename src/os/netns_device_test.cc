@@ -71,7 +71,7 @@ Fd capture_on(const char* device) {
   address.sll_family = AF_PACKET;
   address.sll_protocol = htons(ETH_P_ALL);
   address.sll_ifindex = static_cast<int>(::if_nametoindex(device));
-  ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   return socket;
 }
 

@@ -372,7 +372,7 @@ TEST_F(Netns, RemembersNothingThatWasNotCounted) {
        {"icmp_timeout", "icmpv6_timeout", "tcp_timeout_close", "udp_timeout_stream"}) {
     const std::string path = "/proc/sys/net/netfilter/nf_conntrack_" + name;
     Forked reader(inside(space_, [&path]() -> std::string {
-      const auto value = read_sysctl(path.c_str());
+      const auto value = read_sysctl(path);
       return value == std::to_string(kRecordSeconds) + "\n" ? "" : path + ": " + value.value_or("?");
     }));
     EXPECT_EQ(reader.finish(), "");

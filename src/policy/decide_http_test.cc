@@ -12,13 +12,13 @@ HostName host(std::string_view text) {
   return *HostName::parse(text);
 }
 
-AllowRule allow(std::vector<const char*> hosts) {
+AllowRule allow(const std::vector<const char*>& hosts) {
   AllowRule rule;
   for (const char* text : hosts) rule.hosts.push_back(*HostPattern::parse(text));
   return rule;
 }
 
-DenyRule deny(std::vector<const char*> hosts, std::vector<const char*> paths = {}) {
+DenyRule deny(const std::vector<const char*>& hosts, const std::vector<const char*>& paths = {}) {
   DenyRule rule;
   for (const char* text : hosts) rule.hosts.push_back(*HostPattern::parse(text));
   for (const char* text : paths) rule.paths.push_back(*PathPattern::parse(text));

@@ -36,10 +36,10 @@ TEST(HostName, RefusesWhatHasNoSingleReadingAsMalformed) {
       "%31%32%37.0.0.1", "api%2eok.test", "[::1", "::1]", "[]", "[api.ok.test]", "[::1].",
       // Bytes over 0x7e: full-width digits and dots, circled digits, letters.
       "\xef\xbc\x91\xef\xbc\x92\xef\xbc\x97.0.0.1", "\xe2\x91\xa0\xe2\x91\xa1\xe2\x91\xa6.0.0.1",
-      "127\xe3\x80\x82"
-      "0\xe3\x80\x82"
-      "0\xe3\x80\x82"
-      "1",
+      ("127\xe3\x80\x82"
+       "0\xe3\x80\x82"
+       "0\xe3\x80\x82"
+       "1"),
       "g\xc3\xadthub.com", "api.ok.test\xff",
       // Dots.
       "api.ok.test..", ".api.ok.test", "api..ok.test",
