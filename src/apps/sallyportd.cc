@@ -66,7 +66,8 @@ int run(int argc, char** argv) {
     const std::string_view option = argv[i];
     if (option == "--help" || option == "-h") return std::fputs(kHelp, stdout) < 0 ? 1 : 0;
     if ((option != "--socket" && option != "--group") || i + 1 == argc) {
-      return complain("'" + std::string(option) + "' is no option, or lacks its value; see sallyportd --help", 2);
+      return complain("'" + std::string(option) + "' is no option, or lacks its value; see sallyportd --help",
+                      2);
     }
     const char* value = argv[++i];
     if (option == "--socket") {

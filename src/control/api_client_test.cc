@@ -65,7 +65,8 @@ TEST(ApiClient, SaysWhatTheDaemonRefused) {
   EXPECT_EQ(refused.error().detail, "not \\xff yours");
   const auto unready = client.text({"GET", "/readyz"});
   ASSERT_FALSE(unready);
-  EXPECT_EQ(unready.error().detail, "the vault is not up\nIt is started again by itself; its log says why it died.");
+  EXPECT_EQ(unready.error().detail,
+            "the vault is not up\nIt is started again by itself; its log says why it died.");
   const auto stream = client.stream({"GET", "/v1/nothing"});
   ASSERT_FALSE(stream);
   EXPECT_THAT(stream.error().detail, HasSubstr("There is no call /v1/nothing."));

@@ -1,4 +1,5 @@
-// The gateway of a whole host: a warden that stays, with its gate and its vault, reached at the control socket.
+// The gateway of a whole host: a warden that stays, with its gate and its vault, reached at the control
+// socket.
 #pragma once
 
 #include <sys/types.h>

@@ -17,7 +17,8 @@ std::vector<Route> standard_routes(Health health) {
   routes.push_back(
       {"GET", "/readyz", [why_not = std::move(health.why_not_ready)](const Call&, Answer answer) {
          if (const auto reason = why_not()) {
-           return answer.refuse({503, "not_ready", *reason, "It is started again by itself; its log says why it died."});
+           return answer.refuse(
+               {503, "not_ready", *reason, "It is started again by itself; its log says why it died."});
          }
          answer.text(200, kPlain, "ok\n");
        }});
