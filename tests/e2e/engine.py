@@ -37,7 +37,7 @@ BUSYBOX = pathlib.Path("/usr/bin/busybox")
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 TEST_UID = 1000
 # All that is in it, for the path of a socket is short.
-PREFIX = "sallyport-engine-"
+PREFIX = "engine-"
 
 
 class Connection(http.client.HTTPConnection):
