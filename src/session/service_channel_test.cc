@@ -52,12 +52,17 @@ struct Session {
                        deaths.push_back(how);
                        loop.stop();
                      },
-                 .on_failure = [&loop](const Error&) { loop.stop(); }}) {}
+                 .on_failure =
+                     [this, &loop](const Error&) {
+                       failed = true;
+                       loop.stop();
+                     }}) {}
 
   int starts = 0;
   std::vector<std::string> heard;
   std::size_t wanted = 1;
   std::vector<std::string> deaths;
+  bool failed = false;
   ServiceChannel channel;
 };
 
@@ -138,6 +143,20 @@ TEST_F(ServiceChannelTest, TellsEverySessionOfADeathAndOpensItInTheNextProcess) 
   EXPECT_EQ(second.heard, first_.heard);
   EXPECT_EQ(first_.starts, 2);
   EXPECT_EQ(second.starts, 2);
+}
+
+TEST_F(ServiceChannelTest, GivesItsSessionsUpWhenItKeepsDyingAndServesOthersStill) {
+  first_.heard = {std::to_string(pid_)};
+  while (!first_.failed) {
+    if (!first_.heard.empty()) {
+      ASSERT_EQ(::kill(std::stoi(first_.heard.back()), SIGKILL), 0);
+      first_.heard.clear();
+    }
+    ASSERT_TRUE(loop_.run());
+  }
+  EXPECT_EQ(first_.deaths.size(), static_cast<std::size_t>(ServiceProcess::kMaxRestarts));
+  Session second(loop_, process_);
+  EXPECT_GT(hear_pid(second), 0);
 }
 
 TEST_F(ServiceChannelTest, OpensASessionAgainThatItsProcessGaveUp) {

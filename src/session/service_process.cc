@@ -89,24 +89,27 @@ void ServiceProcess::died() {
   if (os::EventLoop::Clock::now() - launched_ >= kStable) restarts_ = 0;
   const std::string how = fmt::format("{} died ({})", program_name_, forget());
   const bool too_often = restarts_ >= kMaxRestarts;
-  if (!too_often) {
-    restart_timer_ = loop_.after(back_off(restarts_++), [this] {
-      restart_timer_.reset();
-      const auto launched = launch();
-      for (ServiceChannel* channel : std::set(channels_)) {
-        if (!channels_.contains(channel)) continue;
-        launched ? channel->connect() : channel->give_up(launched.error());
-      }
-    });
-  }
+  restart_later();
   for (ServiceChannel* channel : std::set(channels_)) {
     if (!channels_.contains(channel)) continue;
     if (too_often) {
-      channel->give_up({Reason::ProcessDied, fmt::format("{}, for the {}th time", how, restarts_ + 1)});
+      channel->give_up({Reason::ProcessDied, fmt::format("{}, for the {}th time", how, restarts_)});
     } else {
       channel->lost(how);
     }
   }
+}
+
+void ServiceProcess::restart_later() {
+  restart_timer_ = loop_.after(back_off(restarts_++), [this] {
+    restart_timer_.reset();
+    const auto launched = launch();
+    if (!launched) restart_later();
+    for (ServiceChannel* channel : std::set(channels_)) {
+      if (!channels_.contains(channel)) continue;
+      launched ? channel->connect() : channel->give_up(launched.error());
+    }
+  });
 }
 
 std::string ServiceProcess::forget() {

@@ -20,7 +20,7 @@ class ServiceChannel;
 
 class ServiceProcess {
  public:
-  // Restarts in a row; a process that keeps dying ends its sessions.
+  // Restarts in a row; a process that keeps dying ends its sessions, and is started again for others.
   static constexpr int kMaxRestarts = 10;
   // One that lived for so long begins a new row.
   static constexpr std::chrono::seconds kStable{60};
@@ -56,6 +56,7 @@ class ServiceProcess {
 
   Status launch();
   void died();
+  void restart_later();
   // Kills and reaps it, if it has not ended; how it ended.
   std::string forget();
 
