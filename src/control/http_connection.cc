@@ -4,9 +4,10 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <iterator>
 
 #include "base/buffer.h"
 #include "http/limits.h"
@@ -88,15 +89,7 @@ void HttpConnection::on_event(short revents) {
 
 // Takes every received descriptor into ownership, first of all; false when there are more than may come.
 bool HttpConnection::take_descriptors(msghdr& message) {
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      fds_.emplace_back(fd);
-    }
-  }
+  std::ranges::move(os::take_descriptors(message), std::back_inserter(fds_));
   // Those that found no room in the message are closed by the kernel.
   return (message.msg_flags & MSG_CTRUNC) == 0 && fds_.size() <= kMaxDescriptors;
 }

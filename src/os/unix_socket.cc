@@ -14,7 +14,18 @@ namespace {
 
 constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(int) * kMaxPacketFds);
 
-// Takes every received descriptor into ownership, first of all: none may leak on an error path.
+// Bytes of the next packet; a peer that is gone without a word has sent an empty one. -1: errno says why.
+ssize_t next_packet_bytes(int socket) {
+  for (;;) {
+    const ssize_t got = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC);
+    if (got >= 0) return got;
+    if (errno == ECONNRESET) return 0;
+    if (errno != EINTR) return -1;
+  }
+}
+
+}  // namespace
+
 std::vector<Fd> take_descriptors(msghdr& message) {
   std::vector<Fd> fds;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
@@ -28,18 +39,6 @@ std::vector<Fd> take_descriptors(msghdr& message) {
   }
   return fds;
 }
-
-// Bytes of the next packet; a peer that is gone without a word has sent an empty one. -1: errno says why.
-ssize_t next_packet_bytes(int socket) {
-  for (;;) {
-    const ssize_t got = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC);
-    if (got >= 0) return got;
-    if (errno == ECONNRESET) return 0;
-    if (errno != EINTR) return -1;
-  }
-}
-
-}  // namespace
 
 Result<std::pair<Fd, Fd>> socket_pair(SocketKind kind) {
   const int type = kind == SocketKind::Packet ? SOCK_SEQPACKET : SOCK_STREAM;

@@ -1,6 +1,8 @@
 // Messages between our own processes on one host: pairs of Unix sockets, and packets that carry descriptors.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -30,6 +32,10 @@ struct Packet {
 
 // Both ends close-on-exec and blocking.
 Result<std::pair<Fd, Fd>> socket_pair(SocketKind kind);
+
+// Every descriptor that recvmsg(2) brought, into ownership: first of all, so that none leaks on an error
+// path.
+std::vector<Fd> take_descriptors(msghdr& message);
 
 // One packet on a SOCK_SEQPACKET socket, whole or not at all. The descriptors stay the caller's. An empty
 // packet is refused: the receiver could not tell it from the end. Reason::Overloaded when a non-blocking
