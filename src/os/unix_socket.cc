@@ -15,12 +15,11 @@ namespace {
 constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(int) * kMaxPacketFds);
 
 // Bytes of the next packet; a peer that is gone without a word has sent an empty one. -1: errno says why.
+// ECONNRESET comes once, and before what the peer has sent: it went without reading all that was sent to it.
 ssize_t next_packet_bytes(int socket) {
   for (;;) {
     const ssize_t got = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC);
-    if (got >= 0) return got;
-    if (errno == ECONNRESET) return 0;
-    if (errno != EINTR) return -1;
+    if (got >= 0 || (errno != EINTR && errno != ECONNRESET)) return got;
   }
 }
 

@@ -94,6 +94,18 @@ TEST_F(UnixSocket, TellsTheEndFromNothingYet) {
   EXPECT_EQ(sent.error().reason, Reason::SessionEnded);
 }
 
+TEST_F(UnixSocket, HearsTheLastWordOfOneThatWentWithoutReadingAll) {
+  ASSERT_TRUE(send_packet(far_.get(), "never read"));
+  ASSERT_TRUE(send_packet(near_.get(), "last word"));
+  near_.reset();
+  auto last = recv_packet(far_.get());
+  ASSERT_TRUE(last && *last);
+  EXPECT_EQ((*last)->bytes, "last word");
+  auto end = recv_packet(far_.get());
+  ASSERT_TRUE(end && *end);
+  EXPECT_TRUE((*end)->end);
+}
+
 TEST_F(UnixSocket, RefusesToSendWhatTheOtherSideWouldNotTake) {
   EXPECT_EQ(send_packet(near_.get(), "").error().detail, "send: an empty packet");
   EXPECT_EQ(send_packet(near_.get(), std::string(kMaxPacketBytes + 1, 'x')).error().detail,

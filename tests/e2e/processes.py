@@ -35,6 +35,12 @@ def parent(pid):
     return stat[1] if stat else None
 
 
+def is_stopped(pid):
+    """By a signal: what a tracer has stopped is not meant."""
+    stat = _stat(pid)
+    return stat is not None and stat[0] == "T"
+
+
 def children(pid):
     return [child for child in all_pids() if (stat := _stat(child)) and stat[1] == pid and stat[0] != "Z"]
 
