@@ -33,7 +33,7 @@ def sources_below(file, seen):
 
 
 def fingerprint(file, command, common):
-    digest = hashlib.sha256(common + command.encode())
+    digest = hashlib.sha256(common + command.replace(str(ROOT), "").encode())
     for source in sorted(sources_below(file, set())):
         digest.update(str(source.relative_to(SRC)).encode() + source.read_bytes())
     return digest.hexdigest()
@@ -55,7 +55,6 @@ def main():
     commands = {pathlib.Path(entry["file"]): entry["command"]
                 for entry in json.loads((build / "compile_commands.json").read_text())}
     files = [file for file in sorted(SRC.glob("*/*.cc")) if file in commands]
-    failed = 0
 
     def check_once(file):
         stamp = clean / fingerprint(file, commands[file], common)
