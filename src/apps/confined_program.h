@@ -94,7 +94,7 @@ inline Result<Fd> opened_session(os::Packet& packet) {
 template <class Session>
 net::Task<> serve_session(const ConfinedProgram& program, net::Worker& whole,
                           upstream::Environment& environment, Fd control) {
-  net::Worker worker(whole);
+  net::Worker worker(net::Worker::PartOf{whole});
   auto session =
       co_await Session::begin(worker, environment, net::PacketChannel::make(worker, std::move(control)));
   Status outcome;

@@ -303,7 +303,7 @@ TEST_F(GateTest, LeavesNothingBehindWhenItsWorkerEnds) {
   const os::Endpoint door = testing::bound_address(listener.get());
   auto [gate_end, warden_end] = *os::socket_pair(os::SocketKind::Packet);
   warden_ = std::move(warden_end);
-  net::Worker part(worker_);
+  net::Worker part(net::Worker::PartOf{worker_});
   auto made =
       Gate::make(part, environment_, start_, grant_, net::PacketChannel::make(part, std::move(gate_end)));
   ASSERT_TRUE(made) << made.error().detail;

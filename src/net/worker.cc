@@ -100,7 +100,7 @@ struct Worker::State : std::enable_shared_from_this<State> {
 
 Worker::Worker() : state_(std::make_shared<State>()) {}
 
-Worker::Worker(Worker& whole) : state_(std::make_shared<State>(whole.io())) {}
+Worker::Worker(PartOf part) : state_(std::make_shared<State>(part.whole.io())) {}
 
 Worker::~Worker() = default;
 

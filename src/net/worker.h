@@ -22,10 +22,14 @@ class Deadline;
 
 class Worker {
  public:
+  struct PartOf {
+    Worker& whole;
+  };
+
   Worker();
   // A part of another: the same thread and loop, but children and deadlines of its own, so that they can all
   // be ended while the rest goes on. `whole` outlives it, and destroys what is left of its children.
-  explicit Worker(Worker& whole);
+  explicit Worker(PartOf part);
   // A part has no children by then.
   ~Worker();
   Worker(const Worker&) = delete;

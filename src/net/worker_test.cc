@@ -68,7 +68,7 @@ TEST(Worker, DestroysWaitingChildren) {
 
 TEST(WorkersPart, EndsWhateverWaitsWithADeadline) {
   Worker worker;
-  Worker part(worker);
+  Worker part(Worker::PartOf{worker});
   int gone = 0;
   const auto waits = [](Worker& home, Clock::duration limit, int& count) -> Task<> {
     // It tries again once, as one that says goodbye does.
@@ -87,7 +87,7 @@ TEST(WorkersPart, EndsWhateverWaitsWithADeadline) {
   };
   part.spawn("for an hour", waits(part, std::chrono::hours(1), gone));
   part.spawn("for ever", waits(part, Clock::duration::max(), gone));
-  Worker other(worker);
+  Worker other(Worker::PartOf{worker});
   int others_gone = 0;
   other.spawn("another's", waits(other, std::chrono::hours(1), others_gone));
   test::run(worker, worker.sleep(std::chrono::milliseconds(1)));
@@ -102,7 +102,7 @@ TEST(WorkersPart, EndsWhateverWaitsWithADeadline) {
 TEST(WorkersPart, MayGoWhileItsNextTickIsAwaited) {
   Worker worker;
   {
-    Worker part(worker);
+    Worker part(Worker::PartOf{worker});
     Deadline deadline(part, [] { FAIL() << "it was cleared"; });
     deadline.set(Clock::duration::zero());
   }
