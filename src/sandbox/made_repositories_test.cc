@@ -12,7 +12,6 @@
 #include "sandbox/beneath.h"
 #include "sandbox/folder_test.h"
 #include "sandbox/git_links.h"
-#include "sandbox/trial_test.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -192,45 +191,6 @@ TEST(GuardLimits, TooManyWorktreesOrModulesRefuseTheStart) {
     EXPECT_THAT(guard.error().detail, HasSubstr("cannot be read, or")) << kind;
     EXPECT_THAT(guard.error().detail, HasSubstr(kind));
   }
-}
-
-TEST(GuardLimits, TooManyWorktreesLaterEndTheSession) {
-  const TestFolder folder;
-  fs::create_directories(folder.path() + "/.git/worktrees");
-  std::vector<Mount> mounts;
-  mounts.push_back(*open_mount({.path = folder.path()}, {}));
-  const auto guard = guard_workspace(mounts, {});
-  ASSERT_TRUE(guard.has_value());
-  auto watch = WorkspaceWatch::begin(*guard);
-  ASSERT_TRUE(watch.has_value());
-  EXPECT_THAT(watch->look(), IsEmpty());
-  for (int each = 0; each < 257; ++each) {
-    fs::create_directory(folder.path() + "/.git/worktrees/" + std::to_string(each));
-  }
-  const auto findings = watch->look();
-  ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings.front().consequence, Finding::Consequence::EndSession);
-  EXPECT_THAT(findings.front().text, HasSubstr("more than 256 linked worktrees"));
-}
-
-TEST(WorkspaceWatch, ASocketThatAProgramOutsideMakesEndsTheSession) {
-  const TestFolder folder;
-  std::vector<Mount> mounts;
-  mounts.push_back(*open_mount({.path = folder.path()}, {}));
-  const auto guard = guard_workspace(mounts, {});
-  ASSERT_TRUE(guard.has_value());
-  auto watch = WorkspaceWatch::begin(*guard);
-  ASSERT_TRUE(watch.has_value());
-  {
-    // Nobody outside is bound to it any more, as to one that the sandbox made.
-    const Fd closed = listen_at(folder.path() + "/inside");
-  }
-  EXPECT_THAT(watch->on_change(), IsEmpty());
-  const Fd daemon = listen_at(folder.path() + "/daemon");
-  const auto findings = watch->on_change();
-  ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings.front().consequence, Finding::Consequence::EndSession);
-  EXPECT_THAT(findings.front().text, HasSubstr(folder.path() + "/daemon"));
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
@@ -24,8 +23,6 @@ namespace {
 constexpr std::uint32_t kNames = IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR;
 // Of a linked worktree, whose pointers matter by what stands in them.
 constexpr std::uint32_t kContents = kNames | IN_MODIFY;
-// One look at what a sandbox may have changed a million times; the rest waits for the next round of the loop.
-constexpr int kMaxReads = 16;
 constexpr int kMaxAsideNames = 10;
 
 std::string last_part(const std::string& name) {
@@ -37,23 +34,32 @@ bool is_there(const GuardedFolder& folder) {
   return id_at(AT_FDCWD, folder.path) == id_of(folder.fd.get());
 }
 
-// Whether a program of our network namespace is bound to it; those inside are in another. One that was bound
-// by a relative path is known by its name alone.
-bool is_bound_outside(const FileId& socket, const std::string& name) {
+// The paths that programs of our network namespace have bound sockets to; those inside are in another.
+std::vector<std::string> paths_bound_outside() {
+  std::vector<std::string> paths;
   std::ifstream table("/proc/self/net/unix");
   std::string line;
   while (std::getline(table, line)) {
     const std::size_t slash = line.find('/');
     const std::size_t start = slash == std::string::npos ? line.rfind(' ') : line.rfind(' ', slash);
-    if (start == std::string::npos) continue;
-    const std::string path = line.substr(start + 1);
-    if (path.starts_with('/') ? id_at(AT_FDCWD, path) == socket : last_part(path) == name) return true;
+    if (start != std::string::npos) paths.push_back(line.substr(start + 1));
   }
-  return false;
+  return paths;
+}
+
+std::optional<FileId> socket_at(const GuardedFolder& folder, const std::string& name) {
+  struct stat status{};
+  if (::fstatat(folder.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  if (!S_ISSOCK(status.st_mode)) return std::nullopt;
+  return FileId{status.st_dev, status.st_ino};
+}
+
+std::string path_of(int fd) {
+  return fmt::format("/proc/self/fd/{}", fd);
 }
 
 bool give_back_rights(int folder) {
-  return ::chmod(fmt::format("/proc/self/fd/{}", folder).c_str(), S_IRWXU) == 0;
+  return ::chmod(path_of(folder).c_str(), S_IRWXU) == 0;
 }
 
 std::string after_setting_aside(const std::string& path, const std::optional<std::string>& aside) {
@@ -83,86 +89,127 @@ std::optional<std::string> set_aside(const GuardedFolder& folder, const std::str
   return std::nullopt;
 }
 
-Result<WorkspaceWatch> WorkspaceWatch::begin(const WorkspaceGuard& guard) {
-  WorkspaceWatch watch(guard);
-  watch.inotify_ = Fd(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (!watch.inotify_) return fail_errno(Reason::Internal, "inotify");
-  for (const FixedPlace& place : guard.fixed) watch.names_.insert(place.name);
-  for (const AbsentPlace& place : guard.absent) watch.names_.insert(last_part(place.name));
+WorkspaceWatch::WorkspaceWatch(os::FileWatcher& watcher, const WorkspaceGuard& guard, OnFindings on_findings)
+    : watcher_(watcher),
+      guard_(guard),
+      on_findings_(std::move(on_findings)),
+      files_(watcher, [this](const os::FileWatcher::Changes& changes) { on_changes(changes); }) {
+  for (const FixedPlace& place : guard.fixed) names_.insert(place.name);
+  for (const AbsentPlace& place : guard.absent) names_.insert(last_part(place.name));
   // Renaming these makes git look for a repository elsewhere, or for its data.
-  for (const char* name : {"HEAD", "objects", "refs", "info"}) watch.names_.insert(name);
-  for (std::size_t number = 0; number < guard.folders.size(); ++number) watch.watch(number);
-  for (const GuardedWorktrees& worktrees : guard.worktrees) {
-    const GuardedFolder& folder = guard.folders[worktrees.folder];
-    watch.worktrees_.insert(::inotify_add_watch(
-        watch.inotify_.get(), fmt::format("/proc/self/fd/{}", folder.fd.get()).c_str(), kNames));
+  for (const char* name : {"HEAD", "objects", "refs", "info"}) names_.insert(name);
+}
+
+Status WorkspaceWatch::begin() {
+  if (auto status = watcher_.open(); !status) return status;
+  for (std::size_t number = 0; number < guard_.folders.size(); ++number) watch(number);
+  for (const GuardedWorktrees& worktrees : guard_.worktrees) {
+    const GuardedFolder& folder = guard_.folders[worktrees.folder];
+    if (const auto id = files_.add(path_of(folder.fd.get()), kNames)) worktrees_.insert(*id);
   }
-  return watch;
+  sockets_before_ = sockets_at(paths_bound_outside());
+  return {};
 }
 
 void WorkspaceWatch::watch(std::size_t number) {
   // Beyond the limit, or what cannot be watched: the look at the end finds it still.
   if (watched_ == kMaxFolders) return;
-  const std::string path = fmt::format("/proc/self/fd/{}", guard_->folders[number].fd.get());
-  const int wd = ::inotify_add_watch(inotify_.get(), path.c_str(), kNames);
-  if (wd < 0) return;
+  const auto id = files_.add(path_of(guard_.folders[number].fd.get()), kNames);
+  if (!id) return;
   ++watched_;
-  watched_folders_.emplace(wd, number);
+  watched_folders_.emplace(*id, number);
 }
 
 // A worktree that somebody adds meanwhile. Which one is not asked: every such folder is looked at.
 void WorkspaceWatch::watch_worktree(const std::string& name) {
-  for (const GuardedWorktrees& worktrees : guard_->worktrees) {
-    const GuardedFolder& folder = guard_->folders[worktrees.folder];
+  for (const GuardedWorktrees& worktrees : guard_.worktrees) {
+    const GuardedFolder& folder = guard_.folders[worktrees.folder];
     const auto opened = open_beneath(folder.fd.get(), folder.path, name, O_PATH | O_DIRECTORY);
     if (!opened || !*opened || watched_ == kMaxFolders) continue;
-    const int wd = ::inotify_add_watch(inotify_.get(),
-                                       fmt::format("/proc/self/fd/{}", (*opened)->get()).c_str(), kContents);
-    if (wd >= 0 && worktree_.insert(wd).second) ++watched_;
+    const auto id = files_.add(path_of((*opened)->get()), kContents);
+    // Those of the start are among the folders.
+    if (id && worktree_.insert(*id).second && !watched_folders_.contains(*id)) ++watched_;
   }
 }
 
-void WorkspaceWatch::look_for_socket(const GuardedFolder& folder, const std::string& name) {
-  struct stat status{};
-  if (::fstatat(folder.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
-  const std::string path = joined(folder.path, name);
-  if (!S_ISSOCK(status.st_mode) || !is_bound_outside({status.st_dev, status.st_ino}, name)) return;
-  add(sockets_, path, Finding::Consequence::EndSession,
+void WorkspaceWatch::on_changes(const os::FileWatcher::Changes& changes) {
+  bool matters = changes.lost;
+  std::vector<Socket> made;
+  for (const os::FileWatcher::Event& event : changes.events) matters |= take(event, made);
+  std::vector<Finding> findings;
+  if (!made.empty()) report_bound(made, findings);
+  if (changes.lost) {
+    watch_worktrees();
+    report_unknown(findings);
+  }
+  if (matters) std::ranges::move(look(), std::back_inserter(findings));
+  if (findings.empty()) return;
+  const OnFindings on_findings = on_findings_;
+  on_findings(findings);
+}
+
+bool WorkspaceWatch::take(const os::FileWatcher::Event& event, std::vector<Socket>& made) {
+  if ((event.mask & (IN_IGNORED | IN_UNMOUNT)) != 0) return true;
+  if (event.name.empty()) return false;
+  const std::string name(event.name);
+  const bool is_new = (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0;
+  if (const auto watched = watched_folders_.find(event.id); is_new && watched != watched_folders_.end()) {
+    const GuardedFolder& folder = guard_.folders[watched->second];
+    if (const auto id = socket_at(folder, name)) made.push_back({joined(folder.path, name), name, *id});
+  }
+  if (is_new && worktrees_.contains(event.id)) watch_worktree(name);
+  return worktrees_.contains(event.id) || worktree_.contains(event.id) || names_.contains(name);
+}
+
+// Sockets that came up in watched folders.
+void WorkspaceWatch::report_bound(const std::vector<Socket>& made, std::vector<Finding>& findings) {
+  for (const std::string& path : paths_bound_outside()) {
+    const bool is_absolute = path.starts_with('/');
+    const auto id = is_absolute ? id_at(AT_FDCWD, path) : std::nullopt;
+    for (const Socket& socket : made) {
+      // One that was bound by a relative path is known by its name alone.
+      if (is_absolute ? id == socket.id : last_part(path) == socket.name) report(socket, findings);
+    }
+  }
+}
+
+// Nobody said which ones came up.
+void WorkspaceWatch::watch_worktrees() {
+  for (const GuardedWorktrees& worktrees : guard_.worktrees) {
+    const auto names = names_in(guard_.folders[worktrees.folder].fd.get(), kMaxWorktrees);
+    if (!names) continue;  // look() tells
+    for (const std::string& name : *names) watch_worktree(name);
+  }
+}
+
+void WorkspaceWatch::report_unknown(std::vector<Finding>& findings) {
+  for (const Socket& socket : sockets_at(paths_bound_outside())) {
+    if (std::ranges::find(sockets_before_, socket) == sockets_before_.end()) report(socket, findings);
+  }
+}
+
+// Those in watched folders. Asks no other folder: a file system that hangs would hold up everybody.
+std::vector<WorkspaceWatch::Socket> WorkspaceWatch::sockets_at(const std::vector<std::string>& paths) const {
+  std::vector<Socket> sockets;
+  for (const std::string& path : paths) {
+    const std::string name = last_part(path);
+    const std::string parent = path.substr(0, path.size() - std::min(path.size(), name.size() + 1));
+    for (const auto& [id, number] : watched_folders_) {
+      const GuardedFolder& folder = guard_.folders[number];
+      if (path.starts_with('/') && parent != folder.path) continue;
+      if (const auto socket = socket_at(folder, name))
+        sockets.push_back({joined(folder.path, name), name, *socket});
+    }
+  }
+  return sockets;
+}
+
+void WorkspaceWatch::report(const Socket& socket, std::vector<Finding>& findings) {
+  add(findings, socket.path, Finding::Consequence::EndSession,
       fmt::format(
           "a program outside of the sandbox made the socket {}, by which the sandbox reaches it. Start "
           "it before the sandbox, which hides the socket, or have it make its socket elsewhere",
-          escaped(path)));
-}
-
-// Whether anything happened that matters.
-bool WorkspaceWatch::take_events() {
-  bool matters = false;
-  alignas(inotify_event) std::array<char, 16 * 1024> buffer;
-  for (int reads = 0; reads < kMaxReads; ++reads) {
-    const ssize_t got = ::read(inotify_.get(), buffer.data(), buffer.size());
-    if (got <= 0) break;
-    for (ssize_t at = 0; at < got;) {
-      const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
-      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
-      matters |= (event->mask & (IN_Q_OVERFLOW | IN_IGNORED | IN_UNMOUNT)) != 0;
-      if (event->len == 0) continue;
-      const std::string_view name = event->name;
-      const bool made = (event->mask & (IN_CREATE | IN_MOVED_TO)) != 0;
-      if (const auto folder = watched_folders_.find(event->wd); made && folder != watched_folders_.end()) {
-        look_for_socket(guard_->folders[folder->second], std::string(name));
-      }
-      if (made && worktrees_.contains(event->wd)) watch_worktree(std::string(name));
-      matters |= worktrees_.contains(event->wd) || worktree_.contains(event->wd) || names_.contains(name);
-    }
-  }
-  return matters;
-}
-
-std::vector<Finding> WorkspaceWatch::on_change() {
-  const bool matters = take_events();
-  std::vector<Finding> findings = std::exchange(sockets_, {});
-  if (matters) std::ranges::move(look(), std::back_inserter(findings));
-  return findings;
+          escaped(socket.path)));
 }
 
 std::vector<Finding> WorkspaceWatch::look() {
@@ -180,8 +227,8 @@ void WorkspaceWatch::add(std::vector<Finding>& findings, const std::string& path
 }
 
 void WorkspaceWatch::look_at_fixed(std::vector<Finding>& findings) {
-  for (const FixedPlace& place : guard_->fixed) {
-    const GuardedFolder& folder = guard_->folders[place.folder];
+  for (const FixedPlace& place : guard_.fixed) {
+    const GuardedFolder& folder = guard_.folders[place.folder];
     const auto id = id_at(folder.fd.get(), place.name);
     if (id == place.id || (!id && place.gone == FixedPlace::Gone::Fine)) continue;
     const std::string path = joined(folder.path, place.name);
@@ -195,8 +242,8 @@ void WorkspaceWatch::look_at_fixed(std::vector<Finding>& findings) {
 }
 
 void WorkspaceWatch::look_at_absent(std::vector<Finding>& findings) {
-  for (const AbsentPlace& place : guard_->absent) {
-    const GuardedFolder& folder = guard_->folders[place.folder];
+  for (const AbsentPlace& place : guard_.absent) {
+    const GuardedFolder& folder = guard_.folders[place.folder];
     const auto opened = open_beneath(folder.fd.get(), folder.path, place.name, O_PATH | O_NOFOLLOW);
     // A link that was put there is an error of opening beneath: found as well.
     if (opened && !*opened) continue;
@@ -219,8 +266,8 @@ void WorkspaceWatch::look_at_absent(std::vector<Finding>& findings) {
 
 // Git takes the top itself for a repository when .git is damaged.
 void WorkspaceWatch::look_at_tops(std::vector<Finding>& findings) {
-  for (const GuardedTop& top : guard_->tops) {
-    const GuardedFolder& folder = guard_->folders[top.folder];
+  for (const GuardedTop& top : guard_.tops) {
+    const GuardedFolder& folder = guard_.folders[top.folder];
     const bool has_git = id_at(folder.fd.get(), ".git").has_value();
     if (!has_git || !looks_like_git_folder(folder.fd.get())) continue;
     const auto aside = set_aside(folder, "HEAD");
@@ -233,8 +280,8 @@ void WorkspaceWatch::look_at_tops(std::vector<Finding>& findings) {
 }
 
 void WorkspaceWatch::look_at_worktrees(std::vector<Finding>& findings) {
-  for (const GuardedWorktrees& worktrees : guard_->worktrees) {
-    const GuardedFolder& folder = guard_->folders[worktrees.folder];
+  for (const GuardedWorktrees& worktrees : guard_.worktrees) {
+    const GuardedFolder& folder = guard_.folders[worktrees.folder];
     const auto names = names_in(folder.fd.get(), kMaxWorktrees);
     if (!names) {
       // `git worktree prune` outside may have taken the whole folder away.

@@ -2,18 +2,20 @@
 // what it was put over (a program of the host that renames another file there takes it off), and that nothing
 // was planted where nothing was. What was planted and would run programs is set aside by renaming it.
 //
-// The sandbox can make as many changes as it likes: events are only a hint to look at every place again, and
-// one more look at the end is what counts.
+// The sandbox can make as many changes as it likes, and make the watcher lose events, those of other sessions
+// too: events are only a hint to look at every place again, and one more look at the end is what counts.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "base/result.h"
+#include "os/file_watcher.h"
+#include "sandbox/beneath.h"
 #include "sandbox/workspace_guard.h"
 
 namespace sallyport::sandbox {
@@ -36,24 +38,38 @@ class WorkspaceWatch {
   // Folders watched at once, of one session.
   static constexpr std::size_t kMaxFolders = 1024;
 
-  // `guard` must outlive the watch, and stay where it is.
-  static Result<WorkspaceWatch> begin(const WorkspaceGuard& guard);
+  // Called with what is found after a change. It may end the watch.
+  using OnFindings = std::function<void(const std::vector<Finding>&)>;
 
-  // Readable when something changed.
-  int descriptor() const { return inotify_.get(); }
-  // Takes what changed, and looks where it matters. Each place is found once.
-  std::vector<Finding> on_change();
-  // Looks everywhere.
+  // `watcher` and `guard` must outlive the watch.
+  WorkspaceWatch(os::FileWatcher& watcher, const WorkspaceGuard& guard, OnFindings on_findings);
+  WorkspaceWatch(const WorkspaceWatch&) = delete;
+  WorkspaceWatch& operator=(const WorkspaceWatch&) = delete;
+
+  // From now on what changes is looked at.
+  Status begin();
+  // Looks everywhere, without waiting for a change. Each place is found once, here or there.
   std::vector<Finding> look();
 
  private:
-  explicit WorkspaceWatch(const WorkspaceGuard& guard) : guard_(&guard) {}
+  // In a watched folder.
+  struct Socket {
+    std::string path;
+    std::string name;  // the path's last part
+    FileId id;
+    bool operator==(const Socket&) const = default;
+  };
 
-  void watch(std::size_t number);  // of guard_->folders
+  void watch(std::size_t number);  // of guard_.folders
   void watch_worktree(const std::string& name);
-  // A socket that came up in a watched folder.
-  void look_for_socket(const GuardedFolder& folder, const std::string& name);
-  bool take_events();
+  void on_changes(const os::FileWatcher::Changes& changes);
+  // Whether it matters for look().
+  bool take(const os::FileWatcher::Event& event, std::vector<Socket>& made);
+  std::vector<Socket> sockets_at(const std::vector<std::string>& paths) const;
+  void report_bound(const std::vector<Socket>& made, std::vector<Finding>& findings);
+  void watch_worktrees();
+  void report_unknown(std::vector<Finding>& findings);
+  void report(const Socket& socket, std::vector<Finding>& findings);
   void look_at_fixed(std::vector<Finding>& findings);
   void look_at_absent(std::vector<Finding>& findings);
   void look_at_tops(std::vector<Finding>& findings);
@@ -61,15 +77,17 @@ class WorkspaceWatch {
   void add(std::vector<Finding>& findings, const std::string& path, Finding::Consequence consequence,
            std::string text);
 
-  const WorkspaceGuard* guard_;
-  Fd inotify_;
+  os::FileWatcher& watcher_;
+  const WorkspaceGuard& guard_;
+  const OnFindings on_findings_;
+  os::FileWatcher::Group files_;
   std::size_t watched_ = 0;
-  std::set<int> worktrees_;                     // watch descriptors of the folders "worktrees"
+  std::set<int> worktrees_;                     // ids of the folders "worktrees"
   std::set<int> worktree_;                      // and of those in them
   std::set<std::string, std::less<>> names_;    // those that matter
   std::set<std::string> found_;                 // paths
-  std::map<int, std::size_t> watched_folders_;  // by watch descriptor, of guard_->folders
-  std::vector<Finding> sockets_;
+  std::map<int, std::size_t> watched_folders_;  // by id, of guard_.folders
+  std::vector<Socket> sockets_before_;          // the guard's business
 };
 
 }  // namespace sallyport::sandbox

@@ -1,14 +1,12 @@
 #include "session/credentials.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/inotify.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
-#include <array>
-#include <cstring>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "os/safe_path.h"
 
@@ -26,39 +24,34 @@ std::string base_name(const std::string& file) {
   return std::filesystem::path(file).filename().string();
 }
 
+// Another one when the file is another, or was written to, given away or opened to others.
+std::string print_of(int file) {
+  struct stat status{};
+  if (::fstat(file, &status) != 0) return "";
+  return fmt::format("{} {} {} {} {}", status.st_dev, status.st_ino, status.st_size, status.st_ctim.tv_sec,
+                     status.st_ctim.tv_nsec);
+}
+
 }  // namespace
 
-Credentials::Credentials(os::EventLoop& loop, std::map<std::string, config::CredentialSource> sources,
+Credentials::Credentials(os::FileWatcher& watcher, std::map<std::string, config::CredentialSource> sources,
                          uid_t owner, OnFile on_file)
-    : loop_(loop), sources_(std::move(sources)), owner_(owner), on_file_(std::move(on_file)) {}
-
-Credentials::~Credentials() {
-  if (inotify_) loop_.unwatch(inotify_.get());
-}
+    : sources_(std::move(sources)),
+      owner_(owner),
+      on_file_(std::move(on_file)),
+      folders_(watcher, [this](const os::FileWatcher::Changes& changes) { on_changes(changes); }) {}
 
 Status Credentials::watch() {
-  inotify_ = Fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  if (!inotify_) return fail_errno(Reason::Internal, "inotify_init1");
-  if (auto status = watch_folders(); !status) return status;
-  loop_.watch(inotify_.get(), POLLIN, [this](short) { on_folder_event(); });
-  return {};
-}
-
-// Again and again: a folder that is watched already stays so, and one that took its place is watched from now
-// on.
-Status Credentials::watch_folders() {
   for (const auto& [name, source] : sources_) {
-    const std::string folder = folder_of(source.file).string();
-    if (::inotify_add_watch(inotify_.get(), folder.c_str(), kFolderEvents) < 0) {
-      return fail_errno(Reason::CredentialUnavailable,
-                        fmt::format("credential '{}': watching the folder {}", name, folder));
+    if (const auto id = folders_.add(folder_of(source.file).string(), kFolderEvents); !id) {
+      return fail(Reason::CredentialUnavailable, fmt::format("credential '{}': {}", name, id.error().detail));
     }
   }
   return {};
 }
 
 void Credentials::open_all() {
-  for (const auto& [name, source] : sources_) open_one(name);
+  for (const auto& [name, source] : sources_) open_one(name, Handing::Always);
 }
 
 Status Credentials::check() const {
@@ -74,34 +67,34 @@ Result<Fd> Credentials::open(const std::string& name) const {
   return fail(Reason::CredentialUnavailable, fmt::format("credential '{}': {}", name, file.error().detail));
 }
 
-void Credentials::open_one(const std::string& name) {
+void Credentials::open_one(const std::string& name, Handing handing) {
   auto file = open(name);
-  if (file) return on_file_(name, std::move(*file), "");
-  on_file_(name, Fd(), file.error().detail);
+  const std::string problem = file ? "" : file.error().detail;
+  const std::string print = file ? print_of(file->get()) : problem;
+  const bool is_known = std::exchange(handed_[name], print) == print;
+  if (is_known && handing == Handing::IfChanged) return;
+  on_file_(name, file ? *std::move(file) : Fd(), problem);
 }
 
-void Credentials::on_folder_event() {
-  alignas(inotify_event) std::array<char, 4096> buffer;
+void Credentials::on_changes(const os::FileWatcher::Changes& changes) {
   std::set<std::string> changed;
   bool folder_changed = false;
-  for (;;) {
-    const ssize_t got = ::read(inotify_.get(), buffer.data(), buffer.size());
-    if (got <= 0) break;
-    for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
-      inotify_event event;
-      std::memcpy(&event, buffer.data() + at, sizeof event);
-      const char* file_name = buffer.data() + at + sizeof event;
-      // Without a name the folder itself changed, or events were lost: every file may have.
-      if (event.len == 0) folder_changed = true;
-      for (const auto& [name, source] : sources_) {
-        if (event.len == 0 || base_name(source.file) == file_name) changed.insert(name);
-      }
-      at += sizeof event + event.len;
+  for (const os::FileWatcher::Event& event : changes.events) {
+    folder_changed |= event.name.empty();
+    for (const auto& [name, source] : sources_) {
+      if (base_name(source.file) == event.name) changed.insert(name);
     }
   }
   // A folder that is gone is told by its files, which cannot be opened.
-  if (folder_changed) (void)watch_folders();
-  for (const std::string& name : changed) open_one(name);
+  if (folder_changed || changes.lost) (void)watch();
+  for (const auto& [name, source] : sources_) {
+    if (folder_changed || changed.contains(name)) {
+      open_one(name, Handing::Always);
+    } else if (changes.lost) {
+      // Any session may have caused that, and is not to have our files read again and again.
+      open_one(name, Handing::IfChanged);
+    }
+  }
 }
 
 }  // namespace sallyport::session

@@ -1,6 +1,7 @@
 // The credential files of one session: opened and checked here, watched for replacement, and never read.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -8,7 +9,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "config/config.h"
-#include "os/event_loop.h"
+#include "os/file_watcher.h"
 
 namespace sallyport::session {
 
@@ -18,30 +19,30 @@ class Credentials {
   using OnFile = std::function<void(const std::string& name, Fd file, const std::string& problem)>;
 
   // `owner`: who must own the files (root may too).
-  Credentials(os::EventLoop& loop, std::map<std::string, config::CredentialSource> sources, uid_t owner,
+  Credentials(os::FileWatcher& watcher, std::map<std::string, config::CredentialSource> sources, uid_t owner,
               OnFile on_file);
-  ~Credentials();
   Credentials(const Credentials&) = delete;
   Credentials& operator=(const Credentials&) = delete;
 
   // What open_all() would not be able to open: the first file's problem.
   Status check() const;
-  // Starts watching the files' folders. Before open_all(), so that no change falls between.
+  // Watches the files' folders from now on. Before open_all(), so that no change falls between. Again and
+  // again: a folder that is watched already stays so, and one that took its place is watched from now on.
   Status watch();
   // Opens every file and hands it out: at the start, and to a restarted vault.
   void open_all();
 
  private:
   Result<Fd> open(const std::string& name) const;
-  void open_one(const std::string& name);
-  Status watch_folders();
-  void on_folder_event();
+  enum class Handing : std::uint8_t { Always, IfChanged };
+  void open_one(const std::string& name, Handing handing);
+  void on_changes(const os::FileWatcher::Changes& changes);
 
-  os::EventLoop& loop_;
   std::map<std::string, config::CredentialSource> sources_;
   uid_t owner_;
   OnFile on_file_;
-  Fd inotify_;
+  std::map<std::string, std::string> handed_;  // by name: which file in which state, or the problem
+  os::FileWatcher::Group folders_;
 };
 
 }  // namespace sallyport::session

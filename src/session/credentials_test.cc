@@ -2,13 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <vector>
 
+#include "os/file_watcher_test.h"
 #include "os/safe_path.h"
 #include "sandbox/folder_test.h"
 
@@ -32,7 +35,7 @@ class CredentialsTest : public testing::Test {
 
   CredentialsTest()
       : credentials_(
-            loop_, {{"forge", {path("forge"), {}}}, {"github", {path("github"), {}}}}, ::geteuid(),
+            watcher_, {{"forge", {path("forge"), {}}}, {"github", {path("github"), {}}}}, ::geteuid(),
             [this](const std::string& name, Fd file, const std::string& problem) {
               handed_.push_back({name, file ? os::read_whole(file.get(), 100).value() : "", problem});
               loop_.stop();
@@ -57,6 +60,7 @@ class CredentialsTest : public testing::Test {
 
   sandbox::TestFolder folder_;
   os::EventLoop loop_;
+  os::FileWatcher watcher_{loop_};
   std::vector<Handed> handed_;
   Credentials credentials_;
 };
@@ -132,12 +136,39 @@ TEST_F(CredentialsTest, OneThatBecomesALinkIsAProblem) {
 }
 
 TEST_F(CredentialsTest, WithoutTheirFolderCannotBeWatched) {
-  Credentials credentials(loop_, {{"github", {path("missing/token"), {}}}}, ::geteuid(),
+  Credentials credentials(watcher_, {{"github", {path("missing/token"), {}}}}, ::geteuid(),
                           [](const std::string&, Fd, const std::string&) {});
   const Status watched = credentials.watch();
   ASSERT_FALSE(watched);
   EXPECT_EQ(watched.error().reason, Reason::CredentialUnavailable);
   EXPECT_THAT(watched.error().detail, HasSubstr("credential 'github'"));
+}
+
+// Any session may have lost them.
+TEST_F(CredentialsTest, AfterLostEventsThoseThatChangedAreHandedOutAlone) {
+  ASSERT_TRUE(credentials_.watch());
+  credentials_.open_all();
+  const sandbox::TestFolder flooded_folder;
+  os::FileWatcher::Group flooded(watcher_, [](const os::FileWatcher::Changes&) {});
+  ASSERT_TRUE(flooded.add(flooded_folder.path(), IN_CREATE));
+  os::overflow_queue(flooded_folder.path());
+  std::ofstream(path("forge"), std::ios::binary) << "unseen";
+  const auto handed = next();
+  ASSERT_EQ(handed.size(), 1U);
+  EXPECT_EQ(handed[0].name, "forge");
+  EXPECT_EQ(handed[0].content, "unseen");
+}
+
+TEST_F(CredentialsTest, OfManySessionsNeedOneInotifyInstance) {
+  const std::size_t before = os::open_inotify_instances();
+  std::vector<std::unique_ptr<Credentials>> sessions;
+  for (int each = 0; each < 200; ++each) {
+    sessions.push_back(std::make_unique<Credentials>(
+        watcher_, std::map<std::string, config::CredentialSource>{{"github", {path("github"), {}}}},
+        ::geteuid(), [](const std::string&, Fd, const std::string&) {}));
+    ASSERT_TRUE(sessions.back()->watch());
+  }
+  EXPECT_EQ(os::open_inotify_instances(), before + 1);
 }
 
 }  // namespace

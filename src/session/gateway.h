@@ -1,7 +1,8 @@
-// The gate and the vault of a warden: one of each, for all of its sessions.
+// What the sessions of a warden have in common: one gate, one vault, and one watch on files.
 #pragma once
 
 #include "os/event_loop.h"
+#include "os/file_watcher.h"
 #include "session/identity.h"
 #include "session/service_process.h"
 
@@ -9,7 +10,8 @@ namespace sallyport::session {
 
 class Gateway {
  public:
-  explicit Gateway(os::EventLoop& loop) : gate_(loop, "sallyport-gate"), vault_(loop, "sallyport-vault") {}
+  explicit Gateway(os::EventLoop& loop)
+      : file_watcher_(loop), gate_(loop, "sallyport-gate"), vault_(loop, "sallyport-vault") {}
 
   // Before the first session; nothing afterwards. `system_roots`: some session may need the authorities that
   // the system trusts.
@@ -18,10 +20,12 @@ class Gateway {
     return gate_.start(identities.become_gate, system_roots);
   }
 
+  os::FileWatcher& file_watcher() { return file_watcher_; }
   ServiceProcess& gate() { return gate_; }
   ServiceProcess& vault() { return vault_; }
 
  private:
+  os::FileWatcher file_watcher_;
   ServiceProcess gate_;
   ServiceProcess vault_;
 };

@@ -25,7 +25,7 @@ Services::Services(os::EventLoop& loop, Gateway& gateway, Journal& journal, Setu
     : journal_(journal),
       setup_(std::move(setup)),
       callbacks_(std::move(callbacks)),
-      loop_(loop),
+      file_watcher_(gateway.file_watcher()),
       credentials_(make_credentials(setup_.credentials)),
       gate_(loop, gateway.gate(),
             {.on_start = [this] { greet_gate(); },
@@ -44,7 +44,7 @@ Services::Services(os::EventLoop& loop, Gateway& gateway, Journal& journal, Setu
 
 std::unique_ptr<Credentials> Services::make_credentials(
     std::map<std::string, config::CredentialSource> sources) {
-  return std::make_unique<Credentials>(loop_, std::move(sources), setup_.credentials_owner,
+  return std::make_unique<Credentials>(file_watcher_, std::move(sources), setup_.credentials_owner,
                                        [this](const std::string& name, Fd file, const std::string& problem) {
                                          on_credential_file(name, std::move(file), problem);
                                        });

@@ -112,7 +112,7 @@ class Services {
   bool grant_came_with_start_ = false;  // the gate's: it says Ready for it
   std::set<std::string> awaited_credentials_;
   std::set<std::string> unopened_credentials_;  // the user was told why; the vault only repeats it
-  os::EventLoop& loop_;
+  os::FileWatcher& file_watcher_;
   std::unique_ptr<Credentials> credentials_;
   ServiceChannel gate_;
   ServiceChannel vault_;

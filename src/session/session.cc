@@ -48,7 +48,6 @@ Session::~Session() {
   }
   if (init_) loop_.unwatch(init_.get());
   if (namespace_.link_watch) loop_.unwatch(namespace_.link_watch.get());
-  if (workspace_watch_) loop_.unwatch(workspace_watch_->descriptor());
   if (sandbox_) {
     loop_.unwatch(sandbox_->pidfd.get());
     (void)os::kill_child(*sandbox_, SIGKILL);
@@ -375,9 +374,9 @@ void Session::on_link_event() {
 
 // Before the sandbox is started, so that nothing changes unseen between the guard's look and this one.
 Status Session::watch_workspace() {
-  auto watch = sandbox::WorkspaceWatch::begin(plan_->guard);
-  if (!watch) return fail(std::move(watch));
-  workspace_watch_.emplace(std::move(*watch));
+  workspace_watch_.emplace(gateway_.file_watcher(), plan_->guard,
+                           [this](const std::vector<sandbox::Finding>& findings) { report(findings); });
+  if (auto status = workspace_watch_->begin(); !status) return status;
   links_before_ = sandbox::links_before(plan_->guard);
   armed_before_ = sandbox::armed_repositories(plan_->guard, plan_->identities.become_sandbox);
   if (plan_->guard.was_left_behind) {
@@ -386,8 +385,6 @@ Status Session::watch_workspace() {
       callbacks_.on_notice("look at " + escaped(path) + ", which can run programs, before you call git");
     }
   }
-  loop_.watch(workspace_watch_->descriptor(), POLLIN,
-              [this](short) { report(workspace_watch_->on_change()); });
   return {};
 }
 
@@ -470,7 +467,6 @@ void Session::finish() {
     report(sandbox::set_links_aside(plan_->guard, links_before_));
     report(
         sandbox::set_armed_repositories_aside(plan_->guard, armed_before_, plan_->identities.become_sandbox));
-    loop_.unwatch(workspace_watch_->descriptor());
     workspace_watch_.reset();
   }
   if (services_) services_->stop();
