@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <map>
 #include <optional>
 
 #include "base/fd.h"
@@ -107,21 +108,41 @@ class Init {
       return refuse("cannot take the terminal: " + errno_text(errno));
     }
     if (!watch_children()) return refuse("cannot watch children: " + errno_text(errno));
-    const auto started = start_workload(workload_, terminal_);
-    if (!started) return refuse(started.error().detail);
-    pid_ = *started;
+    if (!workload_.argv.empty()) {
+      const auto started = start_workload(workload_, terminal_);
+      if (!started) return refuse(started.error().detail);
+      commands_[kOwnCommand] = *started;
+    }
     step_ = Step::Running;
     send(Started{});
   }
 
+  void handle(const Exec& exec) {
+    if (step_ != Step::Running || packet_fds_.size() != 4) return refuse("a command out of turn");
+    if (commands_.contains(exec.command)) return refuse("a command's number is taken");
+    auto workload = unpack_workload(packet_fds_.front());
+    if (!workload || workload->argv.empty()) return refuse("a command that is none");
+    if (commands_.size() - commands_.count(kOwnCommand) >= kMaxCommands)
+      return send(Refused{exec.command, "too many commands run in it"});
+    const auto started = start_beside(
+        *workload, {packet_fds_[1].get(), packet_fds_[2].get(), packet_fds_[3].get()}, exec.terminal);
+    if (!started) return send(Refused{exec.command, started.error().detail});
+    commands_[exec.command] = *started;
+    send(Started{exec.command});
+  }
+
   void handle(const ForwardSignal& message) {
-    if (step_ == Step::Running) ::kill(-pid_, message.signal);
+    const auto command = commands_.find(message.command);
+    if (command == commands_.end()) return;
+    // Of a child that has no group yet, itself.
+    if (::kill(-command->second, message.signal) != 0) ::kill(command->second, message.signal);
   }
 
   void handle(const Resume&) {
-    if (step_ != Step::Running) return;
-    if (terminal_ == Terminal::Stdin) ::tcsetpgrp(0, pid_);
-    ::kill(-pid_, SIGCONT);
+    const auto own = commands_.find(kOwnCommand);
+    if (own == commands_.end()) return;
+    if (terminal_ == Terminal::Stdin) ::tcsetpgrp(0, own->second);
+    ::kill(-own->second, SIGCONT);
   }
 
   void reap() {
@@ -130,20 +151,30 @@ class Init {
     }
     int status = 0;
     for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
-      if (pid == pid_) report(status);
+      for (const auto& [command, its_pid] : commands_) {
+        if (its_pid == pid) {
+          report(command, status);
+          break;
+        }
+      }
     }
   }
 
-  void report(int status) {
-    if (WIFSTOPPED(status)) return send(Stopped{static_cast<std::uint8_t>(WSTOPSIG(status))});
+  void report(CommandId command, int status) {
+    if (WIFSTOPPED(status)) {
+      if (command == kOwnCommand) send(Stopped{static_cast<std::uint8_t>(WSTOPSIG(status))});
+      return;
+    }
     Exited exited;
+    exited.command = command;
     if (WIFSIGNALED(status)) {
       exited.signal = static_cast<std::uint8_t>(WTERMSIG(status));
     } else {
       exited.code = static_cast<std::uint8_t>(WEXITSTATUS(status));
     }
+    commands_.erase(command);
     send(exited);
-    exit_code_ = exited.shell_code();
+    if (command == kOwnCommand) exit_code_ = exited.shell_code();
   }
 
   int control_;
@@ -152,7 +183,7 @@ class Init {
   std::vector<Fd> packet_fds_;
   Workload workload_;
   Terminal terminal_ = Terminal::None;
-  pid_t pid_ = -1;
+  std::map<CommandId, pid_t> commands_;  // those that run
   std::optional<int> exit_code_;
 };
 

@@ -17,8 +17,8 @@ constexpr std::size_t kMaxDetailBytes = 1024;
 
 constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
 
-enum class ToInitTag : std::uint8_t { Phase1 = 1, Phase2, Go, ForwardSignal, Resume };
-enum class FromInitTag : std::uint8_t { Passed = 1, Failed, Started, Stopped, Exited };
+enum class ToInitTag : std::uint8_t { Phase1 = 1, Phase2, Go, ForwardSignal, Resume, Exec };
+enum class FromInitTag : std::uint8_t { Passed = 1, Failed, Started, Stopped, Exited, Refused };
 
 constexpr std::string_view kCheckNames[] = {
     "setup",           "interfaces",   "unreachable",     "privileges", "uid-map", "system-calls",
@@ -72,13 +72,20 @@ DecoyList get_decoys(wire::Reader& in) {
   return decoys;
 }
 
+// Of a command that Exec brings.
+CommandId get_command(wire::Reader& in) {
+  const CommandId command = in.u32();
+  if (command == kOwnCommand) in.refuse();
+  return command;
+}
+
 struct EncodeToInit {
   wire::Writer& out;
 
   void tag(ToInitTag value) const { out.u8(static_cast<std::uint8_t>(value)); }
   void operator()(const Phase1& message) const {
     tag(ToInitTag::Phase1);
-    out.u8(message.terminal == Terminal::Stdin ? 1 : 0);
+    out.enumerator(message.terminal);
     put(out, message.unreachable);
     put(out, message.decoys);
     out.u32(static_cast<std::uint32_t>(message.mounts.size()));
@@ -96,9 +103,13 @@ struct EncodeToInit {
   void operator()(const Go&) const { tag(ToInitTag::Go); }
   void operator()(const ForwardSignal& message) const {
     tag(ToInitTag::ForwardSignal);
-    out.u8(message.signal);
+    out.u32(message.command).u8(message.signal);
   }
   void operator()(const Resume&) const { tag(ToInitTag::Resume); }
+  void operator()(const Exec& message) const {
+    tag(ToInitTag::Exec);
+    out.u32(message.command).enumerator(message.terminal);
+  }
 };
 
 struct EncodeFromInit {
@@ -114,22 +125,28 @@ struct EncodeFromInit {
     out.u8(static_cast<std::uint8_t>(message.check));
     out.string(std::string_view(message.detail).substr(0, kMaxDetailBytes));
   }
-  void operator()(const Started&) const { tag(FromInitTag::Started); }
+  void operator()(const Started& message) const {
+    tag(FromInitTag::Started);
+    out.u32(message.command);
+  }
   void operator()(const Stopped& message) const {
     tag(FromInitTag::Stopped);
     out.u8(message.signal);
   }
   void operator()(const Exited& message) const {
     tag(FromInitTag::Exited);
-    out.u8(message.code).u8(message.signal);
+    out.u32(message.command).u8(message.code).u8(message.signal);
+  }
+  void operator()(const Refused& message) const {
+    tag(FromInitTag::Refused);
+    out.u32(message.command);
+    out.string(std::string_view(message.detail).substr(0, kMaxDetailBytes));
   }
 };
 
 Phase1 get_phase1(wire::Reader& in) {
   Phase1 message;
-  const std::uint8_t terminal = in.u8();
-  if (terminal > 1) in.refuse();
-  message.terminal = terminal == 1 ? Terminal::Stdin : Terminal::None;
+  message.terminal = in.enumerator(Terminal::Stdin);
   message.unreachable = get_endpoints(in);
   message.decoys = get_decoys(in);
   message.mounts.resize(in.count(kMaxListed));
@@ -152,8 +169,17 @@ Phase2 get_phase2(wire::Reader& in) {
 }
 
 ForwardSignal get_signal(wire::Reader& in) {
-  const ForwardSignal message{in.u8()};
-  if (!is_forwarded(message.signal)) in.refuse();
+  ForwardSignal message;
+  message.command = in.u32();
+  message.signal = in.u8();
+  if (!is_forwarded(message.signal) && message.signal != SIGKILL) in.refuse();
+  return message;
+}
+
+Exec get_exec(wire::Reader& in) {
+  Exec message;
+  message.command = get_command(in);
+  message.terminal = in.enumerator(Terminal::Stdin);
   return message;
 }
 
@@ -178,9 +204,17 @@ Stopped get_stopped(wire::Reader& in) {
 
 Exited get_exited(wire::Reader& in) {
   Exited message;
+  message.command = in.u32();
   message.code = in.u8();
   message.signal = in.u8();
   if (message.signal >= NSIG || (message.signal != 0 && message.code != 0)) in.refuse();
+  return message;
+}
+
+Refused get_refused(wire::Reader& in) {
+  Refused message;
+  message.command = get_command(in);
+  message.detail = in.string(kMaxDetailBytes);
   return message;
 }
 
@@ -240,6 +274,8 @@ Result<ToInit> decode_to_init(std::string_view bytes) {
     message = get_signal(in);
   } else if (tag == static_cast<std::uint8_t>(ToInitTag::Resume)) {
     message = Resume{};
+  } else if (tag == static_cast<std::uint8_t>(ToInitTag::Exec)) {
+    message = get_exec(in);
   } else if (tag != static_cast<std::uint8_t>(ToInitTag::Go)) {
     in.refuse();
   }
@@ -260,7 +296,11 @@ Result<FromInit> decode_from_init(std::string_view bytes) {
     message = get_stopped(in);
   } else if (tag == static_cast<std::uint8_t>(FromInitTag::Exited)) {
     message = get_exited(in);
-  } else if (tag != static_cast<std::uint8_t>(FromInitTag::Started)) {
+  } else if (tag == static_cast<std::uint8_t>(FromInitTag::Refused)) {
+    message = get_refused(in);
+  } else if (tag == static_cast<std::uint8_t>(FromInitTag::Started)) {
+    message = Started{in.u32()};
+  } else {
     in.refuse();
   }
   if (!in.finished()) return malformed("sallyport-init");
@@ -289,7 +329,7 @@ Result<Workload> unpack_workload(const Fd& file) {
   workload.argv = get_strings(in);
   workload.environment = get_strings(in);
   workload.cwd = in.string(kMaxTextBytes);
-  if (!in.finished() || workload.argv.empty() || workload.cwd.empty()) return malformed("the warden");
+  if (!in.finished() || workload.cwd.empty()) return malformed("the warden");
   return workload;
 }
 

@@ -6,8 +6,11 @@
 //            Phase2                                                  Passed or Failed
 //            Go                                                      Started
 //            ForwardSignal, Resume                                   Stopped, Exited
+//            Exec (four descriptors)                                 Started or Refused; Exited
 //
-// After Failed and after Exited init ends. When the warden's end closes, init ends, and everything with it.
+// After Failed init ends, and so it does after its own command's Exited. A sandbox without a command of its
+// own runs what Exec brings, any number of times. When the warden's end closes, init ends, and everything
+// with it.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +31,13 @@ inline constexpr std::uint32_t kMaxListed = 512;
 inline constexpr std::size_t kMaxTextBytes = 4096;
 // Arguments and environment of the workload; the kernel's own limit is lower.
 inline constexpr std::size_t kMaxWorkloadBytes = 8 * 1024 * 1024;
+
+// Commands of Exec that run at once in one sandbox.
+inline constexpr std::size_t kMaxCommands = 64;
+
+// Which of the sandbox's commands is meant: its own, or the number that Exec gave.
+using CommandId = std::uint32_t;
+inline constexpr CommandId kOwnCommand = 0;
 
 // What to run. Too big for a packet, so it travels in a memory file (pack_workload).
 struct Workload {
@@ -53,7 +63,8 @@ struct DecoyList {
 
 // ---- warden -> init ----
 
-// Before there are routes: nothing may be reachable. One descriptor: the packed Workload.
+// Before there are routes: nothing may be reachable. One descriptor: the packed Workload, whose argv is empty
+// when the sandbox has no command of its own.
 struct Phase1 {
   Terminal terminal = Terminal::None;
   std::vector<os::Endpoint> unreachable;  // besides the decoys
@@ -68,12 +79,20 @@ struct Phase2 {
   std::string probe_line;                  // sent as it is, newline included
   std::string door_line;                   // expected as it is
 };
+// The sandbox's own command is started, if it has one.
 struct Go {};
-// To the workload's process group: one of kForwardedSignals.
+// After Go: another command. Four descriptors: its packed Workload, then its standard input, output and
+// error. With Terminal::Stdin these are a pty's, which controls it.
+struct Exec {
+  CommandId command = 1;
+  Terminal terminal = Terminal::None;
+};
+// To the command's process group: one of kForwardedSignals, or SIGKILL.
 struct ForwardSignal {
+  CommandId command = kOwnCommand;
   std::uint8_t signal = 0;
 };
-// After Stopped: the workload goes on, in the foreground.
+// After Stopped: the own command goes on, in the foreground.
 struct Resume {};
 
 // ---- init -> warden ----
@@ -104,19 +123,29 @@ struct Failed {
   Check check = Check::Setup;
   std::string detail;
 };
-struct Started {};
+// Go was carried out (kOwnCommand), or that Exec was.
+struct Started {
+  CommandId command = kOwnCommand;
+};
+// That Exec was not, and why: too many run, or the sandbox's processes leave no room.
+struct Refused {
+  CommandId command = 1;
+  std::string detail;
+};
+// The own command alone: others stop and go on within their own terminals.
 struct Stopped {
   std::uint8_t signal = 0;
 };
 struct Exited {
+  CommandId command = kOwnCommand;
   std::uint8_t code = 0;    // when signal is 0
   std::uint8_t signal = 0;  // what killed it
   // As a shell gives it.
   int shell_code() const { return signal != 0 ? 128 + signal : code; }
 };
 
-using ToInit = std::variant<Phase1, Phase2, Go, ForwardSignal, Resume>;
-using FromInit = std::variant<Passed, Failed, Started, Stopped, Exited>;
+using ToInit = std::variant<Phase1, Phase2, Go, ForwardSignal, Resume, Exec>;
+using FromInit = std::variant<Passed, Failed, Started, Stopped, Exited, Refused>;
 
 std::string encode(const ToInit& message);
 std::string encode(const FromInit& message);

@@ -22,12 +22,16 @@ std::vector<ToInit> all_to_init() {
                  .decoys = {.tcp = {}, .udp = {*os::endpoint_from("::1", 9)}, .abstract_name = "decoy"},
                  .probe_line = "probe\n",
                  .door_line = "door\n"},
-          Go{}, ForwardSignal{SIGTERM}, Resume{}};
+          Go{},
+          ForwardSignal{7, SIGTERM},
+          Resume{},
+          Exec{3, Terminal::Stdin}};
 }
 
 std::vector<FromInit> all_from_init() {
-  return {Passed{2},        Failed{Check::Door, "why"}, Started{},
-          Stopped{SIGTSTP}, Exited{.code = 3},          Exited{.signal = 9}};
+  return {Passed{2},        Failed{Check::Door, "why"},      Started{},
+          Stopped{SIGTSTP}, Exited{.command = 9, .code = 3}, Exited{.signal = 9},
+          Refused{5, "why"}};
 }
 
 TEST(InitProtocol, ReadsWhatItWrote) {
@@ -68,8 +72,10 @@ TEST(InitProtocol, RefusesWhatIsCutOrLonger) {
 }
 
 TEST(InitProtocol, RefusesValuesThatMeanNothing) {
-  EXPECT_FALSE(decode_to_init(encode(ToInit(ForwardSignal{SIGKILL}))).has_value());
-  EXPECT_FALSE(decode_to_init(encode(ToInit(ForwardSignal{0}))).has_value());
+  EXPECT_FALSE(decode_to_init(encode(ToInit(ForwardSignal{1, SIGSEGV}))).has_value());
+  EXPECT_FALSE(decode_to_init(encode(ToInit(ForwardSignal{1, 0}))).has_value());
+  EXPECT_FALSE(decode_to_init(encode(ToInit(Exec{.command = kOwnCommand}))).has_value());
+  EXPECT_FALSE(decode_from_init(encode(FromInit(Refused{kOwnCommand, ""}))).has_value());
   EXPECT_FALSE(decode_from_init(encode(FromInit(Passed{3}))).has_value());
   EXPECT_FALSE(decode_from_init(encode(FromInit(Failed{static_cast<Check>(200), ""}))).has_value());
   EXPECT_FALSE(decode_from_init(encode(FromInit(Stopped{0}))).has_value());
@@ -105,8 +111,7 @@ TEST(Workload, TravelsInAMemoryFile) {
 
 TEST(Workload, RefusesWhatCannotRun) {
   EXPECT_FALSE(pack_workload({.argv = {std::string(kMaxWorkloadBytes, 'x')}, .environment = {}, .cwd = "/"}));
-  for (const Workload& bad : {Workload{.argv = {}, .environment = {}, .cwd = "/"},
-                              Workload{.argv = {"x"}, .environment = {}, .cwd = ""},
+  for (const Workload& bad : {Workload{.argv = {"x"}, .environment = {}, .cwd = ""},
                               Workload{.argv = {std::string("a\0b", 3)}, .environment = {}, .cwd = "/"}}) {
     const auto file = pack_workload(bad);
     ASSERT_TRUE(file.has_value());

@@ -11,8 +11,10 @@
 
 #include <filesystem>
 
+#include "os/unix_socket.h"
 #include "sandbox/terminal.h"
 #include "sandbox/trial_test.h"
+#include "sandbox/workload.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -144,7 +146,7 @@ TEST(Sandbox, ForwardsSignalsToTheWholeGroup) {
                          "trap 'echo got it; exit 3' TERM; echo ready; while :; do sleep 1; done"};
   trial.go();
   while (!trial.output().contains("ready")) ::usleep(1000);
-  trial.send(ForwardSignal{SIGTERM});
+  trial.send(ForwardSignal{kOwnCommand, SIGTERM});
   EXPECT_EQ(trial.finish().code, 3);
   EXPECT_THAT(trial.output(), HasSubstr("got it"));
 }
@@ -153,7 +155,7 @@ TEST(Sandbox, EndsWithTheWarden) {
   Trial trial;
   trial.workload.argv = {"sleep", "1000"};
   trial.go();
-  trial.send(ForwardSignal{SIGWINCH});  // does nothing to it
+  trial.send(ForwardSignal{kOwnCommand, SIGWINCH});  // does nothing to it
   trial.hang_up();
   EXPECT_EQ(trial.wait().code, 1);
 }
@@ -164,6 +166,76 @@ TEST(Sandbox, EndsWhenItIsToldSomethingOutOfTurn) {
   trial.send(Go{});
   EXPECT_EQ(std::get<Failed>(trial.receive()).check, Check::Setup);
   EXPECT_EQ(trial.wait().code, 1);
+}
+
+TEST(Sandbox, RunsCommandAfterCommandAndEndsWithNone) {
+  Trial trial;
+  trial.workload.argv = {};
+  trial.go();
+  trial.exec(1, {"sh", "-c", "echo one >made; exit 4"});
+  EXPECT_EQ(std::get<Started>(trial.receive()).command, 1U);
+  const auto first = std::get<Exited>(trial.receive());
+  EXPECT_EQ(std::pair(first.command, first.code), std::pair(1U, std::uint8_t{4}));
+  trial.exec(1, {"cat", "made"});  // the number is free again
+  EXPECT_EQ(std::get<Started>(trial.receive()).command, 1U);
+  EXPECT_EQ(std::get<Exited>(trial.receive()).code, 0);
+  trial.exec(2, {"no-such-program"});
+  EXPECT_EQ(std::get<Started>(trial.receive()).command, 2U);
+  EXPECT_EQ(std::get<Exited>(trial.receive()).code, kNotFound);
+  EXPECT_THAT(trial.output(), HasSubstr("one\n"));
+  trial.hang_up();
+  EXPECT_EQ(trial.wait().code, 1);
+}
+
+TEST(Sandbox, RunsCommandsAtOnceAndSignalsTheOneThatIsMeant) {
+  Trial trial;
+  trial.workload.argv = {};
+  trial.go();
+  for (CommandId command = 1; command <= kMaxCommands; ++command) {
+    trial.exec(command, {"sleep", "1000"});
+    EXPECT_EQ(std::get<Started>(trial.receive()).command, command);
+  }
+  trial.exec(1000, {"true"});
+  EXPECT_EQ(std::get<Refused>(trial.receive()).command, 1000U);
+  trial.send(ForwardSignal{1000, SIGKILL});  // nobody's
+  trial.send(ForwardSignal{7, SIGKILL});
+  const auto killed = std::get<Exited>(trial.receive());
+  EXPECT_EQ(std::pair(killed.command, killed.signal), std::pair(7U, std::uint8_t{SIGKILL}));
+  trial.exec(1000, {"true"});
+  EXPECT_EQ(std::get<Started>(trial.receive()).command, 1000U);
+  EXPECT_EQ(std::get<Exited>(trial.receive()).command, 1000U);
+}
+
+TEST(Sandbox, EndsWithItsOwnCommandWhateverElseRuns) {
+  Trial trial;
+  trial.workload.argv = {"sh", "-c", "until test -e go; do sleep 0.01; done; exit 5"};
+  trial.go();
+  trial.exec(1, {"sh", "-c", "echo >go; exec sleep 1000"});
+  EXPECT_EQ(std::get<Started>(trial.receive()).command, 1U);
+  const Exited exited = trial.finish();
+  EXPECT_EQ(std::pair(exited.command, exited.code), std::pair(kOwnCommand, std::uint8_t{5}));
+  EXPECT_EQ(trial.wait().code, 5);
+}
+
+TEST(Sandbox, GivesACommandItsTerminal) {
+  Trial trial;
+  trial.workload.argv = {};
+  const auto outer = open_pty_like_80x24();
+  auto pty = open_pty(outer.get());
+  ASSERT_TRUE(pty.has_value());
+  trial.go();
+  trial.exec(1, {"sh", "-c", "stty size; cat </dev/tty"}, pty->slave.get());
+  pty->slave.reset();
+  EXPECT_EQ(std::get<Started>(trial.receive()).command, 1U);
+  std::string shown;
+  while (!shown.contains("24 80")) {
+    ASSERT_TRUE(os::wait_readable(pty->master.get(), std::chrono::seconds(20)).value_or(false));
+    char piece[256];
+    const ssize_t got = ::read(pty->master.get(), piece, sizeof piece);
+    if (got > 0) shown.append(piece, static_cast<std::size_t>(got));
+  }
+  ASSERT_EQ(::write(pty->master.get(), "\x03", 1), 1);
+  EXPECT_EQ(std::get<Exited>(trial.receive()).signal, SIGINT);
 }
 
 TEST(Sandbox, StopsAndGoesOnInItsOwnTerminal) {

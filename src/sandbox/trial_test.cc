@@ -103,6 +103,15 @@ void Trial::send(const ToInit& message) {
   must(os::send_packet(control_.get(), encode(message)));
 }
 
+void Trial::exec(CommandId command, std::vector<std::string> argv, int terminal) {
+  const Fd packed = must(pack_workload({std::move(argv), workload.environment, workload.cwd}));
+  const bool has_terminal = terminal >= 0;
+  const int out = has_terminal ? terminal : output_.get();
+  const int fds[] = {packed.get(), has_terminal ? terminal : null_.get(), out, out};
+  const Exec message{command, has_terminal ? Terminal::Stdin : Terminal::None};
+  must(os::send_packet(control_.get(), encode(ToInit(message)), fds));
+}
+
 FromInit Trial::receive() {
   const os::Packet packet = must(os::recv_packet_within(control_.get(), kPatience));
   if (packet.end) throw std::runtime_error("sallyport-init is gone: " + output());

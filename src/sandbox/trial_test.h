@@ -43,6 +43,8 @@ class Trial {
   // start() and both phases, then the workload; returns after Started.
   void go();
   void send(const ToInit& message);
+  // Another command, whose outputs come to output() unless `terminal` is a pty's slave.
+  void exec(CommandId command, std::vector<std::string> argv, int terminal = -1);
   FromInit receive();
   // As a warden that dies.
   void hang_up() { control_.reset(); }

@@ -1,6 +1,7 @@
 #include "sandbox/workload.h"
 
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -47,10 +48,7 @@ void limit_resources() {
   }
 }
 
-[[noreturn]] void run_child(const Workload& workload, Terminal terminal) {
-  ::setpgid(0, 0);
-  // SIGTTOU is still blocked here, else this would stop us.
-  if (terminal == Terminal::Stdin) ::tcsetpgrp(0, ::getpid());
+[[noreturn]] void execute(const Workload& workload) {
   limit_resources();
   reset_signals();
   if (::chdir(workload.cwd.c_str()) != 0) give_up("cannot enter " + escaped(workload.cwd), errno);
@@ -66,11 +64,29 @@ void limit_resources() {
 Result<pid_t> start_workload(const Workload& workload, Terminal terminal) {
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno(Reason::Internal, "fork");
-  if (pid == 0) run_child(workload, terminal);
+  if (pid == 0) {
+    ::setpgid(0, 0);
+    // SIGTTOU is still blocked here, else this would stop us.
+    if (terminal == Terminal::Stdin) ::tcsetpgrp(0, ::getpid());
+    execute(workload);
+  }
   // In both, so that it holds whoever runs first: from here on Ctrl-C meets the workload.
   ::setpgid(pid, pid);
   if (terminal == Terminal::Stdin) ::tcsetpgrp(0, pid);
   return pid;
+}
+
+Result<pid_t> start_beside(const Workload& workload, std::array<int, 3> stdio, Terminal terminal) {
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail_errno(Reason::Internal, "fork");
+  if (pid > 0) return pid;
+  ::setsid();
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::dup2(stdio[static_cast<std::size_t>(fd)], fd) < 0) ::_exit(kCannotExecute);
+  }
+  if (terminal == Terminal::Stdin && ::ioctl(0, TIOCSCTTY, 0) != 0)
+    give_up("cannot take the terminal", errno);
+  execute(workload);
 }
 
 }  // namespace sallyport::sandbox

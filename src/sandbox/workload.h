@@ -1,7 +1,9 @@
-// Starting the user's command inside the sandbox, as sallyport-init's child.
+// Starting the user's commands inside the sandbox, as sallyport-init's children.
 #pragma once
 
 #include <sys/types.h>
+
+#include <array>
 
 #include "base/result.h"
 #include "sandbox/init_protocol.h"
@@ -15,8 +17,12 @@ inline constexpr int kNotFound = 127;
 // Processes at once in a sandbox: against fork bombs, far above what builds need.
 inline constexpr unsigned kMaxProcesses = 8192;
 
-// In a process group of its own, in the foreground of the terminal if there is one. What fails after the fork
-// (no such program) is said on stderr, and the child exits with one of the codes above.
+// Both below: in a process group of its own, in the foreground of the terminal if there is one. What fails
+// after the fork (no such program) is said on stderr, and the child exits with one of the codes above.
+
+// With our own standard descriptors, in our own session.
 Result<pid_t> start_workload(const Workload& workload, Terminal terminal);
+// With these, in a session of its own. They are none of 0, 1 and 2.
+Result<pid_t> start_beside(const Workload& workload, std::array<int, 3> stdio, Terminal terminal);
 
 }  // namespace sallyport::sandbox

@@ -408,7 +408,8 @@ void Session::signal(int number) {
   if (phase_ != Phase::Running)
     return fail_session({Reason::SessionEnded, "interrupted before the command was started"});
   if (number == SIGCONT) return tell_init(sandbox::Resume{});
-  if (sandbox::is_forwarded(number)) tell_init(sandbox::ForwardSignal{static_cast<std::uint8_t>(number)});
+  if (sandbox::is_forwarded(number))
+    tell_init(sandbox::ForwardSignal{sandbox::kOwnCommand, static_cast<std::uint8_t>(number)});
 }
 
 void Session::abandon() {
