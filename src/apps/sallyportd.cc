@@ -22,11 +22,14 @@ using namespace sallyport;
 
 constexpr const char* kHelp = R"(sallyportd: the gateway of a host, one for all of its sandboxes
 
-  sallyportd [--socket PATH] [--group NAME]
+  sallyportd [--socket PATH] [--group NAME] [--config FILE] [--state FOLDER]
 
   --socket PATH   where it is reached: an absolute path, in a folder of its own.
                   Default: /run/sallyport/control.sock, or as a user $XDG_RUNTIME_DIR/sallyport/control.sock
   --group NAME    members of this group may use it too
+  --config FILE   the operator's file. Default: /etc/sallyport/config.toml, or as a user the one of `sallyport run`
+  --state FOLDER  where the audit log is kept, and what a session with a private clone works on.
+                  Default: /var/lib/sallyport, or as a user $XDG_STATE_HOME/sallyport (~/.local/state/sallyport)
 
 It stays in the foreground, and ends by SIGTERM or Ctrl-C. A service manager is told when it is ready (sd_notify).
 Exit codes: 0 it was ended, 1 it could not start or go on, 2 wrong usage. docs/control-api.md has the calls.
@@ -59,24 +62,40 @@ int serve_host(control::Daemon::Setup setup) {
   return status ? 0 : complain(status.error().detail, 1);
 }
 
+session::Places usual_places() {
+  if (::geteuid() == 0) return session::system_places();
+  const char* home = std::getenv("HOME");
+  return session::user_places(home != nullptr && home[0] == '/' ? home : "/nonexistent");
+}
+
+// What is wrong with the option, or "".
+std::string set_option(control::Daemon::Setup& setup, std::string_view option, const std::string& value) {
+  if (option == "--group") {
+    const group* found = ::getgrnam(value.c_str());
+    if (found == nullptr) return "there is no group '" + value + "'";
+    setup.operators = found->gr_gid;
+    return "";
+  }
+  std::string* path = option == "--socket"   ? &setup.socket
+                      : option == "--config" ? &setup.places.config
+                      : option == "--state"  ? &setup.places.state
+                                             : nullptr;
+  if (path == nullptr) return "'" + std::string(option) + "' is no option; see sallyportd --help";
+  if (!value.starts_with('/')) return std::string(option) + " wants an absolute path";
+  *path = value;
+  return "";
+}
+
 int run(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--embedded") return serve_embedded();
   control::Daemon::Setup setup;
+  setup.places = usual_places();
   for (int i = 1; i < argc; ++i) {
     const std::string_view option = argv[i];
     if (option == "--help" || option == "-h") return std::fputs(kHelp, stdout) < 0 ? 1 : 0;
-    if ((option != "--socket" && option != "--group") || i + 1 == argc) {
-      return complain("'" + std::string(option) + "' is no option, or lacks its value; see sallyportd --help",
-                      2);
-    }
-    const char* value = argv[++i];
-    if (option == "--socket") {
-      if (value[0] != '/') return complain("--socket wants an absolute path", 2);
-      setup.socket = value;
-    } else {
-      const group* found = ::getgrnam(value);
-      if (found == nullptr) return complain("there is no group '" + std::string(value) + "'", 2);
-      setup.operators = found->gr_gid;
+    const std::string value = i + 1 < argc ? argv[++i] : "";
+    if (const std::string problem = set_option(setup, option, value); !problem.empty()) {
+      return complain(problem, 2);
     }
   }
   return serve_host(std::move(setup));

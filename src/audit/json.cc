@@ -53,18 +53,6 @@ class Object {
   bool first_ = true;
 };
 
-// RFC 3339 in UTC with microseconds.
-std::string time_text(std::chrono::system_clock::time_point time) {
-  const auto microseconds = std::chrono::floor<std::chrono::microseconds>(time);
-  const auto midnight = std::chrono::floor<std::chrono::days>(microseconds);
-  const std::chrono::year_month_day day(midnight);
-  const std::chrono::hh_mm_ss clock(microseconds - midnight);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", static_cast<int>(day.year()),
-                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()),
-                     clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
-                     clock.subseconds().count());
-}
-
 // What was asked for.
 void put_request(Object& line, const Event& event) {
   line.text("request", event.request)
@@ -132,6 +120,17 @@ void put_fields(Object& line, const Event& event) {
 }
 
 }  // namespace
+
+std::string time_text(std::chrono::system_clock::time_point time) {
+  const auto microseconds = std::chrono::floor<std::chrono::microseconds>(time);
+  const auto midnight = std::chrono::floor<std::chrono::days>(microseconds);
+  const std::chrono::year_month_day day(midnight);
+  const std::chrono::hh_mm_ss clock(microseconds - midnight);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", static_cast<int>(day.year()),
+                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
+                     clock.subseconds().count());
+}
 
 std::string_view name(Kind kind) {
   switch (kind) {

@@ -20,6 +20,9 @@ struct Stamp {
 std::string_view name(Kind kind);    // "session_start"
 std::string_view name(Entry entry);  // "tls"; "" for None
 
+// RFC 3339 in UTC with microseconds.
+std::string time_text(std::chrono::system_clock::time_point time);
+
 // The line, with its newline: ASCII without any other control character. The event is sanitized first. A byte
 // that is not printable ASCII becomes \u00XX, so that decoding the JSON string and taking each code point for
 // a byte (Latin-1) gives back the very bytes.

@@ -8,18 +8,14 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "session/places.h"
+
 namespace sallyport::cli {
 namespace {
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
-}
-
-// The specification: a relative path in these variables is to be ignored.
-std::string base_folder(const char* name, const std::string& fallback) {
-  std::string value = variable(name);
-  return value.starts_with('/') ? value : fallback;
 }
 
 // The shell's own spelling, which may lead through links, when it is the same folder.
@@ -51,10 +47,11 @@ Result<Paths> find_paths() {
   auto directory = working_directory();
   if (!directory) return fail(std::move(directory));
   paths.working_directory = std::move(*directory);
-  paths.config = base_folder("XDG_CONFIG_HOME", paths.home + "/.config") + "/sallyport/config.toml";
-  paths.state = base_folder("XDG_STATE_HOME", paths.home + "/.local/state") + "/sallyport";
-  paths.audit = paths.state + "/audit.jsonl";
-  paths.trust = paths.state + "/trust";
+  const session::Places places = session::user_places(paths.home);
+  paths.config = places.config;
+  paths.state = places.state;
+  paths.audit = places.audit();
+  paths.trust = places.trust();
   return paths;
 }
 

@@ -16,6 +16,7 @@
 #include "control/client.h"
 #include "os/safe_path.h"
 #include "sandbox/init_protocol.h"
+#include "session/places.h"
 #include "session/request.h"
 
 namespace sallyport::cli {
@@ -150,7 +151,7 @@ session::Request request_of(const RunOptions& options, const Paths& paths, const
   for (const std::string& mount : options.mounts) request.mounts.push_back(absolute(mount, paths));
   request.audit_path = options.audit ? absolute(*options.audit, paths) : paths.audit;
   // Root's own home is closed to the sandbox's uid, which must come through to a private clone.
-  request.state_folder = ::geteuid() == 0 ? "/var/lib/sallyport" : paths.state;
+  request.state_folder = ::geteuid() == 0 ? session::system_places().state : paths.state;
   request.private_git = options.workspace == Workspace::PrivateClone;
   request.environment = own_environment();
   request.extra_environment = options.environment;

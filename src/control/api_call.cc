@@ -1,5 +1,6 @@
 #include "control/api_call.h"
 
+#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <utility>
 
@@ -45,6 +46,12 @@ void Answer::send(int status, const boost::json::value& body) {
 
 void Answer::refuse(const ApiError& error) {
   text(error.status, "application/json", error_json(error, request_id_));
+}
+
+void Answer::fail(const ApiError& error) {
+  if (state_ == State::Unanswered) return refuse(error);
+  line(boost::json::parse(error_json(error, request_id_)));
+  end();
 }
 
 bool Answer::line(const boost::json::value& line) {

@@ -38,6 +38,8 @@ class Answer {
   void text(int status, std::string_view content_type, std::string_view body);
   void refuse(const ApiError& error);
   void refuse(const Error& error) { refuse(to_api_error(error)); }
+  // The same, or a stream's last line when there were lines already.
+  void fail(const ApiError& error);
 
   // JSON lines: any number of line(), then end(). False from line() when the peer is gone, or was cut.
   bool line(const boost::json::value& line);

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t kMaxMessageBytes = std::size_t{16} * 1024;
 
-// Messages may quote what others chose, in any encoding; JSON is UTF-8.
+}  // namespace
+
 boost::json::string shown(const std::string& text) {
   std::string lines;
   for (const std::string_view line : split(text, '\n')) {
@@ -18,8 +19,6 @@ boost::json::string shown(const std::string& text) {
   }
   return boost::json::string(lines);
 }
-
-}  // namespace
 
 ApiError to_api_error(const Error& error) {
   const ReasonInfo& reason = info(error.reason);

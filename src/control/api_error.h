@@ -2,6 +2,7 @@
 // what to do about it. docs/control-api.md shows the shape.
 #pragma once
 
+#include <boost/json/string.hpp>
 #include <expected>
 #include <string>
 
@@ -27,6 +28,9 @@ inline std::unexpected<ApiError> refuse(int status, std::string code, std::strin
 // The code, status and advice of the reason; `detail` as the message where there is one: who is served here
 // is an operator, and may know the particulars.
 ApiError to_api_error(const Error& error);
+
+// A text that may quote what others chose, in any encoding: JSON is UTF-8.
+boost::json::string shown(const std::string& text);
 
 // {"error": {"code", "message", "hint", "request"}}
 std::string error_json(const ApiError& error, const std::string& request_id);

@@ -106,8 +106,8 @@ void ApiServer::accept(Fd connection) {
 
 void ApiServer::serve(Fd connection, os::Peer peer) {
   auto of_user = reading_of_user_.take(peer.uid);
-  auto of_all = is_master(peer.uid) ? std::nullopt : reading_.take();
-  if (!of_user || (!of_all && !is_master(peer.uid))) return too_many(std::move(connection), peer);
+  auto of_all = access_.is_master(peer.uid) ? std::nullopt : reading_.take();
+  if (!of_user || (!of_all && !access_.is_master(peer.uid))) return too_many(std::move(connection), peer);
   const Id id = next_id_++;
   auto http = HttpConnection::start(
       loop_, std::move(connection),
@@ -158,8 +158,8 @@ void ApiServer::on_request(Id id, HttpRequest request, std::string body, std::ve
   Connection& connection = connections_.at(id);
   const Route& route = routes_[connection.route.index];
   auto of_user = calls_of_user_.take(connection.peer.uid);
-  auto of_all = is_master(connection.peer.uid) ? std::nullopt : calls_.take();
-  if (!of_user || (!of_all && !is_master(connection.peer.uid)))
+  auto of_all = access_.is_master(connection.peer.uid) ? std::nullopt : calls_.take();
+  if (!of_user || (!of_all && !access_.is_master(connection.peer.uid)))
     return refuse(connection, too_many_error("calls"));
   if (fds.size() > route.max_descriptors) {
     return refuse(

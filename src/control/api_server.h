@@ -36,6 +36,8 @@ struct ApiAccess {
   std::optional<gid_t> operators;
 
   bool allows(const os::Peer& peer) const;
+  // Root, or the owner.
+  bool is_master(uid_t uid) const { return uid == 0 || uid == owner; }
 };
 
 struct Route {
@@ -90,7 +92,6 @@ class ApiServer {
   void on_request(Id id, HttpRequest request, std::string body, std::vector<Fd> fds);
   void on_closed(Id id, int status);
   void refuse(Connection& connection, const ApiError& error);
-  bool is_master(uid_t uid) const { return uid == 0 || uid == access_.owner; }
 
   os::EventLoop& loop_;
   ApiAccess access_;

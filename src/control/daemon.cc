@@ -4,12 +4,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
+#include "control/session_routes.h"
 #include "control/standard_routes.h"
 
 namespace sallyport::control {
@@ -34,6 +37,13 @@ ApiServer::Observer logging() {
   };
 }
 
+std::vector<Route> all_routes(Health health, Sessions& sessions, const ApiAccess& access,
+                              session::Places places) {
+  std::vector<Route> routes = standard_routes(std::move(health));
+  std::ranges::move(session_routes(sessions, access, std::move(places)), std::back_inserter(routes));
+  return routes;
+}
+
 }  // namespace
 
 Daemon::Daemon(os::EventLoop& loop, Setup setup, os::Notifier notifier)
@@ -41,19 +51,29 @@ Daemon::Daemon(os::EventLoop& loop, Setup setup, os::Notifier notifier)
       setup_(std::move(setup)),
       notifier_(std::move(notifier)),
       gateway_(loop),
-      api_(loop, {.owner = ::geteuid(), .operators = setup_.operators},
-           standard_routes({.why_not_ready = [this] { return why_not_ready(); },
-                            .metrics = [this] { return metrics(); }}),
+      sessions_(loop, gateway_),
+      access_{.owner = ::geteuid(), .operators = setup_.operators},
+      api_(loop, access_,
+           all_routes(
+               {.why_not_ready = [this] { return why_not_ready(); }, .metrics = [this] { return metrics(); }},
+               sessions_, access_, setup_.places),
            logging()) {}
 
 Status Daemon::serve() {
-  if (auto status = loop_.on_signals({SIGTERM, SIGINT}, [this](int) { loop_.stop(); }); !status) {
-    return status;
-  }
+  const auto heard = loop_.on_signals({SIGTERM, SIGINT, SIGHUP}, [this](int number) { on_signal(number); });
+  if (!heard) return heard;
   if (auto status = begin(); !status) return status;
-  if (auto status = loop_.run(); !status) return status;
+  return loop_.run();
+}
+
+void Daemon::on_signal(int number) {
+  if (number == SIGHUP) {
+    return log(
+        "a session reads its policy when it is started: `sallyport stop` and `start` it to apply another");
+  }
+  if (std::exchange(ending_, true)) return loop_.stop();
   notifier_.stopping();
-  return {};
+  sessions_.end_all([this] { loop_.stop(); });
 }
 
 // The socket first: of two daemons one goes no further.
@@ -98,6 +118,11 @@ std::string Daemon::metrics() {
     text += fmt::format("sallyport_process_deaths_total{{process=\"{}\"}} {}\n", process->name(),
                         process->deaths());
   }
+  text += fmt::format(
+      "# HELP sallyport_sessions Sessions whose sandbox is there.\n"
+      "# TYPE sallyport_sessions gauge\n"
+      "sallyport_sessions {}\n",
+      sessions_.running());
   return text;
 }
 

@@ -8,10 +8,12 @@
 #include <string>
 
 #include "control/api_server.h"
+#include "control/sessions.h"
 #include "os/control_socket.h"
 #include "os/event_loop.h"
 #include "os/notify.h"
 #include "session/gateway.h"
+#include "session/places.h"
 
 namespace sallyport::control {
 
@@ -20,6 +22,7 @@ class Daemon {
   struct Setup {
     std::string socket;              // its path
     std::optional<gid_t> operators;  // whose members may use it too
+    session::Places places;          // the operator's file, and the daemon's own state
   };
 
   // `notifier`: the service manager's.
@@ -27,11 +30,13 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  // Serves until SIGTERM or SIGINT. An error: why it could not start.
+  // Serves until SIGTERM or SIGINT, and ends its sessions then; at once when one comes again. An error: why
+  // it could not start.
   Status serve();
 
  private:
   Status begin();
+  void on_signal(int number);
   void watch_over();
   std::optional<std::string> why_not_ready();
   std::string metrics();
@@ -40,8 +45,11 @@ class Daemon {
   Setup setup_;
   os::Notifier notifier_;
   session::Gateway gateway_;
+  Sessions sessions_;
   std::optional<os::ControlSocket> socket_;
+  ApiAccess access_;
   ApiServer api_;
+  bool ending_ = false;
 };
 
 }  // namespace sallyport::control

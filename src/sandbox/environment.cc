@@ -141,6 +141,18 @@ Variables fixed_variables(const ProfileInput& input, const std::string& cwd) {
   return variables;
 }
 
+std::vector<std::string> lines_of(const Variables& variables) {
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : variables) lines.push_back(fmt::format("{}={}", name, value));
+  return lines;
+}
+
+Status check_name(const std::string& name) {
+  if (!is_refused(name)) return {};
+  return fail(Reason::BadRequest,
+              "--env " + name + ": set by Sallyport inside a sandbox, or kept out of it; leave it away");
+}
+
 }  // namespace
 
 Result<EnvironmentRequest> parse_environment_request(std::string_view text) {
@@ -170,11 +182,7 @@ Result<Environment> make_environment(const ProfileInput& input, const std::vecto
 
   Environment environment;
   for (const EnvironmentRequest& request : requests) {
-    if (is_refused(request.name)) {
-      return fail(
-          Reason::BadRequest,
-          "--env " + request.name + ": set by Sallyport inside a sandbox, or kept out of it; leave it away");
-    }
+    if (auto status = check_name(request.name); !status) return fail(std::move(status));
     const auto own = theirs.find(request.name);
     if (!request.value && own == theirs.end()) {
       environment.warnings.push_back("--env " + request.name + ": not set here, so not set inside");
@@ -189,10 +197,23 @@ Result<Environment> make_environment(const ProfileInput& input, const std::vecto
     }
     variables[request.name] = value;
   }
-  for (const auto& [name, value] : variables) {
-    environment.variables.push_back(fmt::format("{}={}", name, value));
-  }
+  environment.variables = lines_of(variables);
   return environment;
+}
+
+Result<std::vector<std::string>> add_to_environment(const std::vector<std::string>& variables,
+                                                    const std::vector<std::string>& additions,
+                                                    const std::string& cwd) {
+  Variables all = parse_caller(variables);
+  all["PWD"] = cwd;
+  for (const std::string& text : additions) {
+    auto addition = parse_environment_request(text);
+    if (!addition) return fail(std::move(addition));
+    if (auto status = check_name(addition->name); !status) return fail(std::move(status));
+    if (!addition->value) return fail(Reason::BadRequest, "--env " + addition->name + ": has no value");
+    all[addition->name] = std::move(*addition->value);
+  }
+  return lines_of(all);
 }
 
 }  // namespace sallyport::sandbox

@@ -79,6 +79,12 @@ struct Environment {
 Result<Environment> make_environment(const ProfileInput& input, const std::vector<std::string>& caller,
                                      const std::vector<EnvironmentRequest>& requests, const std::string& cwd);
 
+// For a command that is started in it later: `variables` with PWD, and with NAME=VALUE of each addition, of
+// which the same names are refused.
+Result<std::vector<std::string>> add_to_environment(const std::vector<std::string>& variables,
+                                                    const std::vector<std::string>& additions,
+                                                    const std::string& cwd);
+
 // The system's trusted roots in PEM, from where Debian, Fedora or Alpine keep them.
 Result<std::string> read_system_roots();
 

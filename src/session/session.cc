@@ -5,34 +5,16 @@
 #include <poll.h>
 #include <signal.h>
 
-#include <cstdlib>
-#include <cstring>
-
 #include "base/random.h"
 #include "base/text.h"
 #include "base/visitor.h"
 #include "os/links.h"
 #include "os/nflog.h"
 #include "sandbox/bubblewrap.h"
+#include "session/probes.h"
 #include "wire/grant_codec.h"
 
 namespace sallyport::session {
-namespace {
-
-// Addresses that stand for the whole internet in the pre-flight: documentation ranges, so that a leak
-// disturbs nobody, and the address of every cloud's metadata service.
-std::vector<os::Endpoint> far_addresses(bool with_ipv6) {
-  std::vector<os::Endpoint> result = {
-      *os::endpoint_from("192.0.2.1", 443),
-      *os::endpoint_from("203.0.113.7", 80),
-      *os::endpoint_from("169.254.169.254", 80),
-  };
-  if (with_ipv6) result.push_back(*os::endpoint_from("2001:db8::1", 443));
-  return result;
-}
-
-}  // namespace
-
 Session::Session(os::EventLoop& loop, Gateway& gateway, Request request, std::array<Fd, 3> stdio,
                  Callbacks callbacks)
     : loop_(loop),
@@ -40,10 +22,12 @@ Session::Session(os::EventLoop& loop, Gateway& gateway, Request request, std::ar
       request_(std::move(request)),
       stdio_(std::move(stdio)),
       callbacks_(std::move(callbacks)),
-      id_(random_hex(16)) {}
+      id_(random_hex(16)),
+      commands_(
+          [this](const sandbox::ToInit& message, std::span<const int> fds) { tell_init(message, fds); }) {}
 
 Session::~Session() {
-  for (const auto& timer : {start_timer_, drain_timer_, coalesce_timer_}) {
+  for (const auto& timer : {start_timer_, drain_timer_, coalesce_timer_, stop_timer_}) {
     if (timer) loop_.cancel(*timer);
   }
   if (init_) loop_.unwatch(init_.get());
@@ -168,7 +152,7 @@ Status Session::start_sandbox() {
   spec.profile = sandbox::make_profile(plan_->profile);
   spec.mounts = std::move(plan_->mounts);
   spec.stdio = {stdio_[0].get(), stdio_[1].get(), stdio_[2].get()};
-  spec.terminal = request_.terminal_on_stdin ? sandbox::Terminal::Stdin : sandbox::Terminal::None;
+  spec.terminal = terminal();
   spec.init_program = program.get();
   spec.control = control->second.get();
   auto child = sandbox::Bubblewrap().start(spec);
@@ -187,17 +171,11 @@ Status Session::begin_phase1() {
   auto decoys = sandbox::Decoys::open();
   if (!decoys) return fail(std::move(decoys));
   decoys_.emplace(std::move(*decoys));
-  const char* canary = std::getenv(kCanaryVariable);
   auto workload = sandbox::pack_workload({request_.command, plan_->environment, plan_->working_directory});
   if (!workload) return fail(std::move(workload));
+  commands_.set_defaults(std::move(plan_->environment), plan_->working_directory);
   phase_ = Phase::Closed;
-  tell_init(sandbox::Phase1{.terminal = request_.terminal_on_stdin ? sandbox::Terminal::Stdin
-                                                                   : sandbox::Terminal::None,
-                            .unreachable = far_addresses(true),
-                            .decoys = decoys_->list(),
-                            .mounts = sandbox::expected_mounts(plan_->mounts),
-                            .canary = canary != nullptr ? canary : ""},
-            std::array{workload->get()});
+  tell_init(ask_with_shut_doors(plan_->mounts, *decoys_, terminal()), std::array{workload->get()});
   return {};
 }
 
@@ -215,19 +193,11 @@ Status Session::open_doors() {
   }
   door_mode_ = doors->mode;
   for (const os::Listener& listener : doors->listeners) has_ipv6_ |= listener.family == AF_INET6;
-  probe_ = {true, fmt::format("sallyport-probe {}\n", random_hex(16)),
-            fmt::format("sallyport-door {}\n", random_hex(16))};
-  services_->set_probe(probe_);
+  const wire::GateProbe probe = make_gate_probe();
+  services_->set_probe(probe);
   services_->open_doors(std::move(*doors));
-  return begin_phase2();
-}
-
-Status Session::begin_phase2() {
   phase_ = Phase::Doors;
-  tell_init(sandbox::Phase2{.must_be_door = far_addresses(has_ipv6_),
-                            .decoys = decoys_->list(),
-                            .probe_line = probe_.probe_line,
-                            .door_line = probe_.door_line});
+  tell_init(ask_with_open_doors(probe, *decoys_, has_ipv6_));
   return {};
 }
 
@@ -307,7 +277,8 @@ void Session::on_init_message(const sandbox::FromInit& message) {
   std::visit(Visitor{
                  [this](const sandbox::Passed& passed) { proceed(on_phase_passed(passed.phase)); },
                  [this](const sandbox::Failed& failed) { on_preflight_failed(failed); },
-                 [this](const sandbox::Started&) { callbacks_.on_started(); },
+                 [this](const sandbox::Started& started) { on_started(started); },
+                 [this](const sandbox::Refused& refused) { commands_.hear(refused); },
                  [this](const sandbox::Stopped&) { callbacks_.on_stopped(); },
                  [this](const sandbox::Exited& exited) { on_exited(exited); },
              },
@@ -331,7 +302,13 @@ void Session::on_preflight_failed(const sandbox::Failed& failed) {
                             sandbox::name(failed.check), failed.detail)});
 }
 
+void Session::on_started(const sandbox::Started& started) {
+  if (started.command != sandbox::kOwnCommand) return commands_.hear(started);
+  callbacks_.on_started();
+}
+
 void Session::on_exited(const sandbox::Exited& exited) {
+  if (exited.command != sandbox::kOwnCommand) return commands_.hear(exited);
   if (phase_ != Phase::Running)
     return fail_session({Reason::SessionEnded, "the sandbox's init answered out of order"});
   exit_code_ = exited.shell_code();
@@ -412,6 +389,23 @@ void Session::signal(int number) {
     tell_init(sandbox::ForwardSignal{sandbox::kOwnCommand, static_cast<std::uint8_t>(number)});
 }
 
+Result<Commands::Id> Session::exec(const Command& command, const std::array<Fd, 3>& stdio,
+                                   Commands::Callbacks callbacks) {
+  if (phase_ != Phase::Running || stop_timer_) return fail(Reason::SessionEnded, "the sandbox does not run");
+  return commands_.start(command, stdio, std::move(callbacks));
+}
+
+void Session::stop() {
+  if (phase_ == Phase::Ending || phase_ == Phase::Over || stop_timer_) return;
+  if (phase_ != Phase::Running) {
+    return fail_session({Reason::SessionEnded, "it was stopped before it was ready"});
+  }
+  if (commands_.running() == 0) return end_sandbox();
+  commands_.when_none_runs([this] { end_sandbox(); });
+  stop_timer_ = loop_.after(kStopGrace, [this] { end_sandbox(); });
+  commands_.signal_all(SIGTERM);
+}
+
 void Session::abandon() {
   fail_session({Reason::SessionEnded, "the command line went away"});
 }
@@ -462,6 +456,8 @@ void Session::finish() {
   if (start_timer_) loop_.cancel(*start_timer_);
   start_timer_.reset();
   phase_ = Phase::Over;
+  commands_.when_none_runs(nullptr);
+  commands_.end_all({Reason::SessionEnded, "the sandbox has ended"});
   // With the sandbox dead, this look is the last word on what it left behind.
   if (workspace_watch_) {
     report(workspace_watch_->look());
@@ -477,7 +473,9 @@ void Session::finish() {
     audit::Event event;
     event.kind = audit::Kind::SessionEnd;
     event.reason = failure_ ? failure_->reason : Reason::None;
-    event.detail = failure_ ? failure_->detail : fmt::format("exit code {}", exit_code_);
+    event.detail = failure_                   ? failure_->detail
+                   : request_.command.empty() ? "stopped"
+                                              : fmt::format("exit code {}", exit_code_);
     (void)journal_->append(event);
   }
   if (failure_) return callbacks_.on_failed(failure_text(*failure_));

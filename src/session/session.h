@@ -19,6 +19,7 @@
 #include "sandbox/made_repositories.h"
 #include "sandbox/runtime.h"
 #include "sandbox/workspace_watch.h"
+#include "session/commands.h"
 #include "session/groundwork.h"
 #include "session/plan.h"
 #include "session/private_git.h"
@@ -32,10 +33,12 @@ class Session {
   // From the request to the running workload; and from the workload's end to the last line of the log.
   static constexpr std::chrono::milliseconds kStartLimit{30'000};
   static constexpr std::chrono::milliseconds kDrainLimit{1'000};
+  // From stop() to the end of commands that do not end at its SIGTERM.
+  static constexpr std::chrono::milliseconds kStopGrace{10'000};
 
   struct Callbacks {
     std::function<void(std::string text)> on_notice;
-    std::function<void()> on_started;
+    std::function<void()> on_started;  // without a command of its own: it can be used
     std::function<void()> on_stopped;  // the workload stopped itself (Ctrl-Z)
     // The workload ended. Called last, as is on_failed.
     std::function<void(int exit_code, std::string summary)> on_finished;
@@ -48,7 +51,18 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  const std::string& id() const { return id_; }
+
   void start();
+  // Another command in it, once on_started was called.
+  Result<Commands::Id> exec(const Command& command, const std::array<Fd, 3>& stdio,
+                            Commands::Callbacks callbacks);
+  Commands& commands() { return commands_; }
+  // Its end, for a session without a command of its own: on_finished is called, once its commands had time to
+  // end. Before it runs, on_failed.
+  void stop();
+  // What it has done so far; nullptr before it has begun.
+  const audit::Summary* summary() const { return journal_ ? &journal_->summary() : nullptr; }
   // To the workload; before it runs a signal ends the session.
   void signal(int number);
   // The user is gone: everything ends, and on_failed is called.
@@ -65,7 +79,6 @@ class Session {
   Status start_sandbox();
   Status begin_phase1();
   Status open_doors();
-  Status begin_phase2();
   Status finish_preflight();
   Status open_packet_log();
   void go();
@@ -74,12 +87,16 @@ class Session {
   void on_init_message(const sandbox::FromInit& message);
   void on_preflight_failed(const sandbox::Failed& failed);
   Status on_phase_passed(int phase);
+  void on_started(const sandbox::Started& started);
   void on_exited(const sandbox::Exited& exited);
   void on_sandbox_end();
   void on_link_event();
   Status watch_workspace();
   void report(const std::vector<sandbox::Finding>& findings);
 
+  sandbox::Terminal terminal() const {
+    return request_.terminal_on_stdin ? sandbox::Terminal::Stdin : sandbox::Terminal::None;
+  }
   void tell_init(const sandbox::ToInit& message, std::span<const int> fds = {});
   void proceed(const Status& status);
   void fail_session(Error error);
@@ -114,7 +131,7 @@ class Session {
   std::set<std::string> links_before_;  // symbolic links in guarded repositories
   std::optional<os::Child> sandbox_;
   Fd init_;  // the control socket of sallyport-init
-  wire::GateProbe probe_;
+  Commands commands_;
 
   // What is said at the end: an exit code, or why there is none.
   int exit_code_ = 0;
@@ -122,6 +139,7 @@ class Session {
   std::optional<os::EventLoop::TimerId> start_timer_;
   std::optional<os::EventLoop::TimerId> drain_timer_;
   std::optional<os::EventLoop::TimerId> coalesce_timer_;
+  std::optional<os::EventLoop::TimerId> stop_timer_;
 };
 
 }  // namespace sallyport::session

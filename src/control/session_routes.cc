@@ -1,0 +1,216 @@
+#include "control/session_routes.h"
+
+#include <signal.h>
+
+#include <array>
+#include <boost/json.hpp>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "audit/json.h"
+#include "base/text.h"
+#include "control/session_request.h"
+
+namespace sallyport::control {
+namespace {
+
+namespace json = boost::json;
+
+// Shared by the callbacks of a call that is answered bit by bit.
+using SharedAnswer = std::shared_ptr<Answer>;
+
+json::value to_json(const Sessions::Entry& entry) {
+  json::object object{{"name", entry.name},
+                      {"id", entry.id},
+                      {"owner", entry.owner},
+                      {"state", name(entry.state)},
+                      {"workspace", entry.request.working_directory},
+                      {"policy", entry.request.sources.policy_path},
+                      {"private_git", entry.request.private_git},
+                      {"started", audit::time_text(entry.started)},
+                      {"commands", entry.session ? entry.session->commands().running() : 0},
+                      {"audit_log", shown(entry.request.audit_path)}};
+  const audit::Summary* summary = entry.session ? entry.session->summary() : nullptr;
+  object["summary"] = summary != nullptr ? shown(summary->line()) : shown(entry.last_word);
+  json::array notices;
+  for (const std::string& notice : entry.notices) notices.push_back(shown(notice));
+  object["notices"] = std::move(notices);
+  return object;
+}
+
+class SessionRoutes {
+ public:
+  SessionRoutes(Sessions& sessions, const ApiAccess& access, session::Places places)
+      : sessions_(sessions), access_(access), places_(std::move(places)) {}
+
+  void create(const Call& call, Answer answer) {
+    // What a user names would have to be opened as that user, and the daemon's own files are not the user's.
+    if (!access_.is_master(call.peer.uid)) {
+      return answer.refuse(
+          {403, "other_user",
+           "This daemon makes sessions for root and for its own user alone: it would look at "
+           "the workspace with its own rights, and not with yours.",
+           "Run a daemon of your own: `sallyportd`."});
+    }
+    auto wanted = read_new_session(call.body, places_);
+    if (!wanted) return answer.refuse(wanted.error());
+    auto entry = sessions_.add(call.peer.uid, std::move(wanted->name), std::move(wanted->request));
+    if (!entry) return answer.refuse(entry.error());
+    const auto shared = std::make_shared<Answer>(std::move(answer));
+    // Whoever wanted it is gone before it runs: nobody would know of it.
+    shared->when_gone([this, owner = (*entry)->owner, name = (*entry)->name] {
+      if (auto left = sessions_.find({.uid = owner}, name)) sessions_.destroy(**left, nobody());
+    });
+    start_entry(**entry, shared);
+  }
+
+  void list(const Call& call, Answer answer) {
+    json::array all;
+    for (const Sessions::Entry* entry : sessions_.list(viewer(call))) all.push_back(to_json(*entry));
+    answer.send(200, json::object{{"sessions", std::move(all)}});
+  }
+
+  void show(const Call& call, Answer answer) {
+    auto entry = find(call);
+    if (!entry) return answer.refuse(entry.error());
+    answer.send(200, to_json(**entry));
+  }
+
+  void start(const Call& call, Answer answer) {
+    auto entry = find(call);
+    if (!entry) return answer.refuse(entry.error());
+    start_entry(**entry, std::make_shared<Answer>(std::move(answer)));
+  }
+
+  void stop(const Call& call, Answer answer) {
+    auto entry = find(call);
+    if (!entry) return answer.refuse(entry.error());
+    sessions_.stop(**entry, follower(SessionState::Ended, std::make_shared<Answer>(std::move(answer))));
+  }
+
+  void destroy(const Call& call, Answer answer) {
+    auto entry = find(call);
+    if (!entry) return answer.refuse(entry.error());
+    sessions_.destroy(**entry, follower(SessionState::Ended, std::make_shared<Answer>(std::move(answer))));
+  }
+
+  void exec(Call call, Answer answer) {
+    auto entry = find(call);
+    if (!entry) return answer.refuse(entry.error());
+    auto command = read_command(call.body);
+    if (!command) return answer.refuse(command.error());
+    if (call.descriptors.size() != 3) {
+      return answer.refuse(
+          {400, "bad_request",
+           "This call takes three descriptors: a command's standard input, output and error."});
+    }
+    if (!(*entry)->session) {
+      return answer.refuse({409, "not_running", "The session '" + (*entry)->name + "' does not run.",
+                            "Start it: `sallyport start " + (*entry)->name + "`."});
+    }
+    run(*(*entry)->session, *command, std::move(call.descriptors),
+        std::make_shared<Answer>(std::move(answer)));
+  }
+
+  void signal(const Call& call, Answer answer) {
+    auto entry = find(call);
+    if (!entry) return answer.refuse(entry.error());
+    auto number = read_signal(call.body);
+    if (!number) return answer.refuse(number.error());
+    const auto command = parse_decimal(call.path.at("command"), UINT32_MAX);
+    if (!command) return answer.refuse({400, "bad_request", "A command is named by its number."});
+    if ((*entry)->session)
+      (*entry)->session->commands().signal(static_cast<std::uint32_t>(*command), *number);
+    answer.send(200, json::object{});
+  }
+
+ private:
+  static Sessions::Follower nobody() {
+    return {.until = SessionState::Ended,
+            .on_notice = nullptr,
+            .on_done = [](const Status&, const Sessions::Entry&) {}};
+  }
+
+  // Notices as they come, then the session.
+  static Sessions::Follower follower(SessionState until, SharedAnswer answer) {
+    return {.until = until,
+            .on_notice = [answer](const std::string& text) { answer->line({{"notice", shown(text)}}); },
+            .on_done =
+                [answer](const Status& status, const Sessions::Entry& entry) {
+                  if (!status) return answer->fail({503, "session_ended", status.error().detail});
+                  answer->line({{"session", to_json(entry)}});
+                  answer->end();
+                }};
+  }
+
+  void start_entry(Sessions::Entry& entry, const SharedAnswer& answer) {
+    auto status = sessions_.start(entry, follower(SessionState::Running, answer));
+    if (!status) answer->refuse(status.error());
+  }
+
+  // A command whose caller is gone is nobody's: it is killed.
+  void run(session::Session& session, const session::Command& command, std::vector<Fd> descriptors,
+           const SharedAnswer& answer) {
+    const auto number = std::make_shared<session::Commands::Id>();
+    auto started = session.exec(
+        command, std::array{std::move(descriptors[0]), std::move(descriptors[1]), std::move(descriptors[2])},
+        {.on_started = [answer, number] { answer->line({{"command", *number}}); },
+         .on_exited =
+             [answer](int exit_code) {
+               answer->line({{"exit_code", exit_code}});
+               answer->end();
+             },
+         .on_failed = [answer](const Error& error) { answer->fail(to_api_error(error)); }});
+    if (!started) return answer->refuse(started.error());
+    *number = *started;
+    answer->when_gone([this, id = session.id(), command = *started] {
+      const auto entry = sessions_.find({.uid = 0, .sees_all = true}, id);
+      if (entry && (*entry)->session) (*entry)->session->commands().signal(command, SIGKILL);
+    });
+  }
+
+  Viewer viewer(const Call& call) const {
+    return {.uid = call.peer.uid, .sees_all = access_.allows(call.peer)};
+  }
+  ApiResult<Sessions::Entry*> find(const Call& call) const {
+    return sessions_.find(viewer(call), call.path.at("session"));
+  }
+
+  Sessions& sessions_;
+  const ApiAccess& access_;
+  session::Places places_;
+};
+
+}  // namespace
+
+std::vector<Route> session_routes(Sessions& sessions, const ApiAccess& access, session::Places places) {
+  const auto calls = std::make_shared<SessionRoutes>(sessions, access, std::move(places));
+  const auto to = [&](auto method) {
+    return [calls, method](Call call, Answer answer) {
+      std::invoke(method, *calls, std::move(call), std::move(answer));
+    };
+  };
+  const std::string one = "/v1/sessions/{session}";
+  std::vector<Route> routes;
+  routes.push_back({.method = "POST",
+                    .pattern = "/v1/sessions",
+                    .handler = to(&SessionRoutes::create),
+                    .max_body_bytes = kMaxLargeBodyBytes});
+  routes.push_back({.method = "GET", .pattern = "/v1/sessions", .handler = to(&SessionRoutes::list)});
+  routes.push_back({.method = "GET", .pattern = one, .handler = to(&SessionRoutes::show)});
+  routes.push_back({.method = "DELETE", .pattern = one, .handler = to(&SessionRoutes::destroy)});
+  routes.push_back({.method = "POST", .pattern = one + "/start", .handler = to(&SessionRoutes::start)});
+  routes.push_back({.method = "POST", .pattern = one + "/stop", .handler = to(&SessionRoutes::stop)});
+  routes.push_back({.method = "POST",
+                    .pattern = one + "/exec",
+                    .handler = to(&SessionRoutes::exec),
+                    .max_body_bytes = kMaxLargeBodyBytes,
+                    .max_descriptors = 3});
+  routes.push_back({.method = "POST",
+                    .pattern = one + "/commands/{command}/signal",
+                    .handler = to(&SessionRoutes::signal)});
+  return routes;
+}
+
+}  // namespace sallyport::control

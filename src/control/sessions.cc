@@ -1,0 +1,242 @@
+#include "control/sessions.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/random.h"
+#include "base/text.h"
+
+namespace sallyport::control {
+namespace {
+
+constexpr std::size_t kNameSuffixBytes = 2;
+constexpr std::size_t kMaxMadeNameBytes = 32;  // of the workspace's own name, in one that is made
+
+bool is_name_char(char c) {
+  return is_alnum(c) || c == '-' || c == '_' || c == '.';
+}
+
+// What a session without a command of its own has as standard descriptors.
+Result<std::array<Fd, 3>> nothing_to_read_or_hear() {
+  std::array<Fd, 3> stdio;
+  for (Fd& fd : stdio) {
+    fd = Fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!fd) return fail_errno(Reason::Internal, "/dev/null");
+  }
+  return stdio;
+}
+
+bool may_see(const Viewer& viewer, const Sessions::Entry& entry) {
+  return !entry.destroyed && (viewer.sees_all || viewer.uid == entry.owner);
+}
+
+}  // namespace
+
+std::string_view name(SessionState state) {
+  switch (state) {
+    case SessionState::Starting:
+      return "starting";
+    case SessionState::Running:
+      return "running";
+    case SessionState::Stopping:
+      return "stopping";
+    case SessionState::Ended:
+      return "ended";
+  }
+  return "";
+}
+
+Sessions::~Sessions() {
+  if (burial_) loop_.cancel(*burial_);
+}
+
+Result<Sessions::Entry*> Sessions::add(uid_t owner, std::string name, session::Request request) {
+  if (on_all_ended_) return fail(Reason::SessionEnded, "the daemon is ending");
+  const auto of_owner = std::ranges::count(entries_, owner, &Entry::owner);
+  if (entries_.size() >= kMaxSessions || static_cast<std::size_t>(of_owner) >= kMaxSessionsPerUser) {
+    return fail(Reason::TooMany, fmt::format("there are {} sessions, {} of them yours: destroy some first",
+                                             entries_.size(), of_owner));
+  }
+  if (name.empty()) name = make_name(owner, request.working_directory);
+  if (auto status = check_name(owner, name); !status) return fail(std::move(status));
+  Entry& entry = *entries_.emplace_back(std::make_unique<Entry>());
+  entry.name = std::move(name);
+  entry.owner = owner;
+  entry.request = std::move(request);
+  return &entry;
+}
+
+Status Sessions::check_name(uid_t owner, const std::string& name) const {
+  if (name.size() > kMaxNameBytes || !is_alnum(name.front()) || !std::ranges::all_of(name, is_name_char)) {
+    return fail(
+        Reason::BadRequest,
+        fmt::format("'{}' is no name: it wants up to {} letters, digits, '.', '_' and '-', and a letter "
+                    "or digit first",
+                    escaped(name, kMaxNameBytes), kMaxNameBytes));
+  }
+  if (find_named(owner, name) == nullptr) return {};
+  return fail(Reason::BadRequest, fmt::format("there is a session '{}' already", name));
+}
+
+std::string Sessions::make_name(uid_t owner, const std::string& workspace) const {
+  std::string base;
+  for (const char c : workspace.substr(workspace.rfind('/') + 1)) {
+    if (base.size() < kMaxMadeNameBytes && (is_alnum(c) || (!base.empty() && is_name_char(c)))) base += c;
+  }
+  if (base.empty()) base = "session";
+  std::string name;
+  do {
+    name = base + "-" + random_hex(kNameSuffixBytes);
+  } while (find_named(owner, name) != nullptr);
+  return name;
+}
+
+const Sessions::Entry* Sessions::find_named(uid_t owner, std::string_view name) const {
+  for (const auto& entry : entries_) {
+    if (entry->owner == owner && entry->name == name) return entry.get();
+  }
+  return nullptr;
+}
+
+ApiResult<Sessions::Entry*> Sessions::find(const Viewer& viewer, std::string_view key) {
+  std::vector<Entry*> found;
+  for (const auto how : {&Entry::name, &Entry::id}) {
+    const bool by_id = how == &Entry::id;
+    for (const auto& entry : entries_) {
+      const std::string& own = (*entry).*how;
+      const bool fits = own == key || (by_id && key.size() >= kMinIdPrefix && own.starts_with(key));
+      if (fits && may_see(viewer, *entry)) found.push_back(entry.get());
+    }
+    if (found.size() == 1) return found.front();
+    if (!found.empty()) break;
+  }
+  const std::string shown = escaped(key, kMaxNameBytes);
+  if (found.empty()) {
+    return refuse(404, "no_such_session", fmt::format("there is no session '{}'", shown),
+                  "`sallyport list` shows those that there are.");
+  }
+  return refuse(400, "bad_request", fmt::format("'{}' can be {} sessions", shown, found.size()),
+                "Give one's whole id: `sallyport list --json` has them.");
+}
+
+std::vector<const Sessions::Entry*> Sessions::list(const Viewer& viewer) const {
+  std::vector<const Entry*> result;
+  for (const auto& entry : entries_) {
+    if (may_see(viewer, *entry)) result.push_back(entry.get());
+  }
+  return result;
+}
+
+Status Sessions::start(Entry& entry, Follower follower) {
+  if (on_all_ended_) return fail(Reason::SessionEnded, "the daemon is ending");
+  if (entry.state != SessionState::Ended) {
+    return fail(Reason::BadRequest,
+                fmt::format("the session '{}' is {}", entry.name, control::name(entry.state)));
+  }
+  auto stdio = nothing_to_read_or_hear();
+  if (!stdio) return fail(std::move(stdio));
+  entry.state = SessionState::Starting;
+  entry.started = std::chrono::system_clock::now();
+  entry.notices.clear();
+  entry.last_word.clear();
+  entry.followers.push_back(std::move(follower));
+  entry.session = std::make_unique<session::Session>(
+      loop_, gateway_, entry.request, std::move(*stdio),
+      session::Session::Callbacks{
+          .on_notice = [this, &entry](std::string text) { on_notice(entry, std::move(text)); },
+          .on_started = [this, &entry] { on_running(entry); },
+          .on_stopped = [] {},  // there is no command of its own
+          .on_finished = [this, &entry](int, std::string summary) { on_end(entry, {}, std::move(summary)); },
+          .on_failed =
+              [this, &entry](const std::string& text) {
+                on_end(entry, fail(Reason::SessionEnded, text), text);
+              },
+      });
+  entry.id = entry.session->id();
+  entry.session->start();
+  return {};
+}
+
+void Sessions::on_notice(Entry& entry, std::string text) {
+  for (const Follower& follower : entry.followers) {
+    if (follower.on_notice) follower.on_notice(text);
+  }
+  entry.notices.push_back(std::move(text));
+  if (entry.notices.size() > kMaxNotices) entry.notices.pop_front();
+}
+
+void Sessions::on_running(Entry& entry) {
+  if (entry.state != SessionState::Starting) return;
+  entry.state = SessionState::Running;
+  entry.passing = false;
+  std::vector<Follower> ended;
+  for (Follower& follower : std::exchange(entry.followers, {})) {
+    (follower.until == SessionState::Running ? ended : entry.followers).push_back(std::move(follower));
+  }
+  for (const Follower& follower : ended) follower.on_done({}, entry);
+}
+
+void Sessions::on_end(Entry& entry, Status how, std::string last_word) {
+  entry.state = SessionState::Ended;
+  entry.last_word = std::move(last_word);
+  if (entry.session) bury(std::move(entry.session));
+  if (how) how = fail(Reason::SessionEnded, "it was stopped");
+  for (const Follower& follower : std::exchange(entry.followers, {})) {
+    follower.on_done(follower.until == SessionState::Ended ? Status() : how, entry);
+  }
+  if (entry.passing) erase(entry);
+  if (on_all_ended_ && running() == 0) on_all_ended_();
+}
+
+void Sessions::stop(Entry& entry, Follower follower) {
+  if (entry.state == SessionState::Ended) return follower.on_done({}, entry);
+  entry.followers.push_back(std::move(follower));
+  entry.state = SessionState::Stopping;
+  entry.session->stop();
+}
+
+void Sessions::destroy(Entry& entry, Follower follower) {
+  if (entry.state == SessionState::Ended) {
+    follower.on_done({}, entry);
+    return erase(entry);
+  }
+  entry.passing = entry.destroyed = true;
+  stop(entry, std::move(follower));
+}
+
+void Sessions::end_all(std::function<void()> on_ended) {
+  on_all_ended_ = std::move(on_ended);
+  std::vector<Entry*> live;
+  for (const auto& entry : entries_) {
+    if (entry->session) live.push_back(entry.get());
+  }
+  if (live.empty()) return on_all_ended_();
+  for (Entry* entry : live)
+    stop(*entry,
+         {.until = SessionState::Ended, .on_notice = {}, .on_done = [](const Status&, const Entry&) {}});
+}
+
+std::size_t Sessions::running() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(entries_, [](const auto& entry) { return entry->session != nullptr; }));
+}
+
+// A session ends in a callback of its own.
+void Sessions::bury(std::unique_ptr<session::Session> session) {
+  buried_.push_back(std::move(session));
+  if (burial_) return;
+  burial_ = loop_.after(std::chrono::milliseconds(0), [this] {
+    burial_.reset();
+    buried_.clear();
+  });
+}
+
+void Sessions::erase(const Entry& entry) {
+  std::erase_if(entries_, [&](const auto& kept) { return kept.get() == &entry; });
+}
+
+}  // namespace sallyport::control

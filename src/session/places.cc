@@ -1,0 +1,25 @@
+#include "session/places.h"
+
+#include <cstdlib>
+
+namespace sallyport::session {
+namespace {
+
+// The specification: a relative path in these variables is to be ignored.
+std::string base_folder(const char* name, const std::string& fallback) {
+  const char* value = std::getenv(name);
+  return value != nullptr && value[0] == '/' ? value : fallback;
+}
+
+}  // namespace
+
+Places user_places(const std::string& home) {
+  return {.config = base_folder("XDG_CONFIG_HOME", home + "/.config") + "/sallyport/config.toml",
+          .state = base_folder("XDG_STATE_HOME", home + "/.local/state") + "/sallyport"};
+}
+
+Places system_places() {
+  return {.config = "/etc/sallyport/config.toml", .state = "/var/lib/sallyport"};
+}
+
+}  // namespace sallyport::session
