@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "cli/exec_command.h"
 #include "cli/policy_command.h"
 #include "cli/run_command.h"
 #include "cli/serve_command.h"
+#include "cli/session_commands.h"
 #include "cli/trust_command.h"
 
 namespace {
@@ -22,6 +24,11 @@ struct Execute {
   int operator()(const cli::CheckOptions& options) const { return cli::policy_check(options); }
   int operator()(const cli::ExplainOptions& options) const { return cli::policy_explain(options); }
   int operator()(const cli::TrustOptions& options) const { return cli::policy_trust(options); }
+  int operator()(const cli::NewOptions& options) const { return cli::new_session(options); }
+  int operator()(const cli::ExecOptions& options) const { return cli::exec_command(options); }
+  int operator()(const cli::ListOptions& options) const { return cli::list_sessions(options); }
+  int operator()(const cli::StatusOptions& options) const { return cli::show_session(options); }
+  int operator()(const cli::SessionOptions& options) const { return cli::act_on_sessions(options); }
 };
 
 }  // namespace

@@ -11,6 +11,8 @@ constexpr char kFooter[] = R"(
 Exit codes:
   of `run`: the command's own; 128+N when signal N ended it; 126 or 127 when it cannot be started;
             125 when Sallyport itself failed
+  of `exec`: the same
+  of `new`, `start`, `stop`, `destroy`, `list` and `status`: 0; 125 when it could not be done, and why
   of `serve`: 0 when you ended it; 125 when Sallyport itself failed
   of `policy check`, `explain` and `trust`: 0 yes, 1 no
   2: the command line cannot be read
@@ -18,14 +20,32 @@ Exit codes:
 The policy is ./sallyport.toml, the operator's file ~/.config/sallyport/config.toml (mode 0600). Without a policy nothing
 is reachable.
 
-Example:
-  sallyport run -- git clone https://github.com/acme/widget)";
+Examples:
+  sallyport run -- git clone https://github.com/acme/widget
+  sallyport new widget && sallyport exec widget -- git fetch    (with a daemon: sallyportd)";
 
 constexpr char kRunFooter[] = R"(
 Examples:
   sallyport run -- bash
   sallyport run --git github.com/acme/widget:push -- ./agent.sh
   sallyport run --mount ~/data:ro --env CI=1 -- make test)";
+
+constexpr char kNewFooter[] = R"(
+A session is a sandbox that stays, at a daemon (`sallyportd`), until it is destroyed or the daemon ends. The operator's
+file and the audit log are the daemon's. Prints the session's name.
+
+Examples:
+  sallyport new
+  sallyport new agent --workspace ~/src/widget --git github.com/acme/widget:push
+  sallyport exec agent -- ./agent.sh)";
+
+constexpr char kExecFooter[] = R"(
+The command has this terminal, or these files and pipes, as its own, and gets the signals that are sent to this one.
+It ends when this one is killed; what it left in the background goes on.
+
+Examples:
+  sallyport exec agent -- bash
+  sallyport exec agent --env CI=1 -- make test)";
 
 constexpr char kServeFooter[] = R"(
 Each door is for one way of asking; at least one is needed. ADDRESS is a loopback address (127.0.0.0/8 or [::1]), PORT 0
@@ -53,23 +73,42 @@ void add_json_flag(CLI::App& app, Format& format) {
   app.add_flag_callback("--json", [&format] { format = Format::Json; }, "Machine-readable");
 }
 
+void add_daemon_options(CLI::App& app, DaemonOptions& daemon) {
+  app.add_option(
+         "--socket", daemon.socket,
+         "The daemon's socket, instead of $XDG_RUNTIME_DIR/sallyport/control.sock or, if there is none, "
+         "/run/sallyport/control.sock")
+      ->type_name("PATH");
+}
+
+void add_quiet_flag(CLI::App& app, Verbosity& verbosity) {
+  app.add_flag_callback(
+      "-q,--quiet", [&verbosity] { verbosity = Verbosity::Quiet; }, "Say nothing but errors");
+}
+
+// Of `run` and `new`.
+void add_sandbox_options(CLI::App& app, std::vector<std::string>& git, std::vector<std::string>& mounts,
+                         std::vector<std::string>& environment, Workspace& workspace) {
+  app.add_option("--git", git, "Grant this repository too, for this run; may be given again")
+      ->type_name("HOST/OWNER/REPO[:push]")
+      ->allow_extra_args(false);
+  app.add_option("--mount", mounts, "Show this path too, at its own place; may be given again")
+      ->type_name("PATH[:ro]")
+      ->allow_extra_args(false);
+  app.add_option("--env", environment, "Set this variable inside; may be given again")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false);
+  app.add_flag_callback(
+      "--private-git", [&workspace] { workspace = Workspace::PrivateClone; },
+      "Work on a clone of the repository here; what is committed comes back under refs/sallyport/");
+}
+
 CLI::App& add_run(CLI::App& app, RunOptions& options) {
   CLI::App& run = *app.add_subcommand(
       "run", "Run a command in a sandbox: sallyport run [OPTIONS] -- COMMAND [ARGUMENT]...");
   run.footer(kRunFooter);
   add_file_options(run, options.files);
-  run.add_option("--git", options.git, "Grant this repository too, for this run; may be given again")
-      ->type_name("HOST/OWNER/REPO[:push]")
-      ->allow_extra_args(false);
-  run.add_option("--mount", options.mounts, "Show this path too, at its own place; may be given again")
-      ->type_name("PATH[:ro]")
-      ->allow_extra_args(false);
-  run.add_option("--env", options.environment, "Set this variable inside; may be given again")
-      ->type_name("NAME[=VALUE]")
-      ->allow_extra_args(false);
-  run.add_flag_callback(
-      "--private-git", [&options] { options.workspace = Workspace::PrivateClone; },
-      "Work on a clone of the repository here; what is committed comes back under refs/sallyport/");
+  add_sandbox_options(run, options.git, options.mounts, options.environment, options.workspace);
   add_audit_option(run, options.audit);
   auto* quiet = run.add_flag_callback(
       "-q,--quiet", [&options] { options.verbosity = Verbosity::Quiet; }, "Say nothing but errors");
@@ -78,6 +117,70 @@ CLI::App& add_run(CLI::App& app, RunOptions& options) {
          "Say what happens, and where the audit log is")
       ->excludes(quiet);
   return run;
+}
+
+CLI::App& add_new(CLI::App& app, NewOptions& options) {
+  CLI::App& command = *app.add_subcommand("new", "Make a session at the daemon: a sandbox that stays");
+  command.footer(kNewFooter);
+  command.add_option("name", options.name, "Its name; one is made of the workspace's otherwise");
+  command.add_option("--workspace", options.workspace, "The folder to work in, instead of this one")
+      ->type_name("FOLDER");
+  command.add_option("--policy", options.policy, "The policy, instead of the workspace's sallyport.toml")
+      ->type_name("FILE");
+  add_sandbox_options(command, options.git, options.mounts, options.environment, options.kind);
+  add_daemon_options(command, options.daemon);
+  add_quiet_flag(command, options.verbosity);
+  add_json_flag(command, options.format);
+  return command;
+}
+
+CLI::App& add_exec(CLI::App& app, ExecOptions& options) {
+  CLI::App& exec = *app.add_subcommand(
+      "exec", "Run a command in a session: sallyport exec SESSION [OPTIONS] -- COMMAND [ARGUMENT]...");
+  exec.footer(kExecFooter);
+  exec.add_option("session", options.session, "The session's name, or its id")->required();
+  exec.add_option("--env", options.environment, "Set this variable for it; may be given again")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false);
+  exec.add_option("--cwd", options.working_directory,
+                  "The folder inside to start in, instead of the workspace")
+      ->type_name("FOLDER");
+  add_daemon_options(exec, options.daemon);
+  return exec;
+}
+
+CLI::App& add_list(CLI::App& app, ListOptions& options) {
+  CLI::App& list = *app.add_subcommand("list", "Show the daemon's sessions");
+  add_daemon_options(list, options.daemon);
+  add_json_flag(list, options.format);
+  return list;
+}
+
+CLI::App& add_status(CLI::App& app, StatusOptions& options) {
+  CLI::App& status = *app.add_subcommand("status", "Show one session: what it may reach, and what it did");
+  status.add_option("session", options.session, "The session's name, or its id")->required();
+  add_daemon_options(status, options.daemon);
+  add_json_flag(status, options.format);
+  return status;
+}
+
+void add_session_actions(CLI::App& app, SessionOptions& options) {
+  struct Named {
+    const char* name;
+    SessionAction action;
+    const char* help;
+  };
+  for (const Named& each :
+       {Named{"stop", SessionAction::Stop,
+              "End a session's sandbox and all that runs in it; it can be started again"},
+        Named{"start", SessionAction::Start, "Start a session that was stopped, as it was asked for"},
+        Named{"destroy", SessionAction::Destroy, "End a session, and forget it"}}) {
+    CLI::App& command = *app.add_subcommand(each.name, each.help);
+    command.add_option("session", options.sessions, "Names, or ids")->required();
+    command.callback([&options, action = each.action] { options.action = action; });
+    add_daemon_options(command, options.daemon);
+    add_quiet_flag(command, options.verbosity);
+  }
 }
 
 CLI::App& add_serve(CLI::App& app, ServeOptions& options) {
@@ -181,6 +284,11 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   CheckOptions check_options;
   ExplainOptions explain_options;
   TrustOptions trust_options;
+  NewOptions new_options;
+  ExecOptions exec_options;
+  ListOptions list_options;
+  StatusOptions status_options;
+  SessionOptions session_options;
 
   CLI::App app{
       "Runs a command in a sandbox that has no network and no credential: what policy allows goes through a\n"
@@ -192,6 +300,11 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
 
   const CLI::App& run = add_run(app, run_options);
   const CLI::App& serve = add_serve(app, serve_options);
+  const CLI::App& make = add_new(app, new_options);
+  const CLI::App& exec = add_exec(app, exec_options);
+  const CLI::App& list = add_list(app, list_options);
+  const CLI::App& status = add_status(app, status_options);
+  add_session_actions(app, session_options);
   CLI::App& policy = *app.add_subcommand("policy", "Check a policy, ask it, or trust it");
   policy.require_subcommand(1);
   const CLI::App& check = add_check(policy, check_options);
@@ -201,11 +314,11 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   try {
     std::ranges::reverse(split.ours);  // as CLI11 wants them
     app.parse(split.ours);
-    if (run.parsed() && split.command.empty()) throw CLI::RequiredError("-- COMMAND");
+    if ((run.parsed() || exec.parsed()) && split.command.empty()) throw CLI::RequiredError("-- COMMAND");
     if (serve.parsed() && !serve_options.has_door()) {
       throw CLI::RequiredError("--proxy, --tls, --http, --dns or --door");
     }
-    if (!run.parsed() && split.separated) throw CLI::ExtrasError({"--"});
+    if (!run.parsed() && !exec.parsed() && split.separated) throw CLI::ExtrasError({"--"});
     if (explain.parsed() && explain_options.url.empty() && !explain_options.push) {
       throw CLI::RequiredError("URL or --push");
     }
@@ -217,6 +330,14 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     run_options.command = std::move(split.command);
     return run_options;
   }
+  if (exec.parsed()) {
+    exec_options.command = std::move(split.command);
+    return exec_options;
+  }
+  if (make.parsed()) return new_options;
+  if (list.parsed()) return list_options;
+  if (status.parsed()) return status_options;
+  if (!session_options.sessions.empty()) return session_options;
   if (serve.parsed()) return serve_options;
   if (check.parsed()) return check_options;
   if (trust.parsed()) return trust_options;

@@ -75,12 +75,59 @@ struct TrustOptions {
   Format format = Format::Text;
 };
 
+// Of the commands that speak with a daemon.
+struct DaemonOptions {
+  std::optional<std::string> socket;
+};
+
+struct NewOptions {
+  DaemonOptions daemon;
+  std::string name;
+  std::optional<std::string> workspace;
+  std::optional<std::string> policy;
+  std::vector<std::string> git;
+  std::vector<std::string> mounts;
+  std::vector<std::string> environment;
+  Workspace kind = Workspace::Real;
+  Verbosity verbosity = Verbosity::Normal;
+  Format format = Format::Text;
+};
+
+struct ExecOptions {
+  DaemonOptions daemon;
+  std::string session;
+  std::vector<std::string> environment;
+  std::string working_directory;
+  std::vector<std::string> command;
+};
+
+struct ListOptions {
+  DaemonOptions daemon;
+  Format format = Format::Text;
+};
+
+struct StatusOptions {
+  DaemonOptions daemon;
+  std::string session;
+  Format format = Format::Text;
+};
+
+enum class SessionAction { Start, Stop, Destroy };
+
+struct SessionOptions {
+  DaemonOptions daemon;
+  SessionAction action = SessionAction::Start;
+  std::vector<std::string> sessions;
+  Verbosity verbosity = Verbosity::Normal;
+};
+
 // Help or a usage error was printed; this is the exit code.
 struct Done {
   int exit_code;
 };
 
-using Command = std::variant<Done, RunOptions, ServeOptions, CheckOptions, ExplainOptions, TrustOptions>;
+using Command = std::variant<Done, RunOptions, ServeOptions, CheckOptions, ExplainOptions, TrustOptions,
+                             NewOptions, ExecOptions, ListOptions, StatusOptions, SessionOptions>;
 
 Command parse_command_line(const std::vector<std::string>& arguments);
 

@@ -55,6 +55,12 @@ Result<Paths> find_paths() {
   return paths;
 }
 
+std::vector<std::string> own_environment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);
+  return variables;
+}
+
 std::string absolute(const std::string& path, const Paths& paths) {
   return (std::filesystem::path(paths.working_directory) / path).lexically_normal().string();
 }

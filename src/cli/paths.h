@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/command_line.h"
@@ -19,6 +20,9 @@ struct Paths {
 };
 
 Result<Paths> find_paths();
+
+// NAME=VALUE lines.
+std::vector<std::string> own_environment();
 
 // `path` as the user gave it, made absolute.
 std::string absolute(const std::string& path, const Paths& paths);

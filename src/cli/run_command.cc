@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/visitor.h"
+#include "cli/daemon_link.h"
 #include "cli/paths.h"
 #include "cli/terminal_bridge.h"
 #include "cli/trust_command.h"
@@ -21,11 +22,6 @@
 
 namespace sallyport::cli {
 namespace {
-
-int failed(const Error& error) {
-  fmt::print(stderr, "sallyport: {}\n", error.detail);
-  return kExitFailed;
-}
 
 // One run, from the connected warden to its last word.
 class Run {
@@ -134,12 +130,6 @@ class Run {
   int early_signal_ = 0;
   int exit_code_ = kExitFailed;
 };
-
-std::vector<std::string> own_environment() {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);
-  return variables;
-}
 
 session::Request request_of(const RunOptions& options, const Paths& paths, const config::Sources& sources,
                             const TerminalBridge& terminal) {

@@ -112,12 +112,6 @@ Result<Head> receive_head(int socket, std::string& received, Deadline deadline) 
   }
 }
 
-std::string text_of(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  const json::string* text = value == nullptr ? nullptr : value->if_string();
-  return text == nullptr ? "" : std::string(text->data(), text->size());
-}
-
 // What the daemon refused with; see error_json().
 std::unexpected<Error> refused(const Head& head, std::string_view body) {
   const auto value = parse_json(body);
@@ -183,6 +177,12 @@ Status send_all(int socket, std::string_view bytes, const std::vector<int>& desc
 }
 
 }  // namespace
+
+std::string text_of(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains(key);
+  const json::string* text = value == nullptr ? nullptr : value->if_string();
+  return text == nullptr ? "" : std::string(text->data(), text->size());
+}
 
 Result<Fd> ApiClient::send(const ApiRequest& request) const {
   if (request.descriptors.size() > kMaxDescriptors)

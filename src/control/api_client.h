@@ -2,10 +2,12 @@
 // root's or of its own user (os/control_socket.h), and takes its answers for no more than bytes with limits.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
@@ -16,6 +18,9 @@ namespace sallyport::control {
 
 // For a whole answer that is no stream; `new` gives another.
 inline constexpr std::chrono::seconds kApiAnswerLimit{30};
+
+// The text of a field; "" when there is none.
+std::string text_of(const boost::json::object& object, std::string_view key);
 
 struct ApiRequest {
   std::string method;

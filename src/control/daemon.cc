@@ -11,12 +11,15 @@
 #include <iterator>
 #include <utility>
 
-#include "base/text.h"
+#include "base/random.h"
 #include "control/session_routes.h"
 #include "control/standard_routes.h"
+#include "session/request.h"
 
 namespace sallyport::control {
 namespace {
+
+constexpr std::size_t kCanaryBytes = 16;
 
 // Standard error is the daemon's log: its manager's journal, or a terminal.
 void log(const std::string& line) {
@@ -78,6 +81,7 @@ void Daemon::on_signal(int number) {
 
 // The socket first: of two daemons one goes no further.
 Status Daemon::begin() {
+  ::setenv(session::kCanaryVariable, random_hex(kCanaryBytes).c_str(), 1);
   auto socket = os::ControlSocket::open(setup_.socket, setup_.operators);
   if (!socket) return fail(std::move(socket));
   socket_.emplace(std::move(*socket));

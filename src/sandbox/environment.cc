@@ -22,6 +22,9 @@ constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/u
 constexpr std::string_view kInherited[] = {"PATH", "TERM",   "COLORTERM", "LANG",  "LANGUAGE",
                                            "TZ",   "EDITOR", "VISUAL",    "PAGER", "NO_COLOR"};
 
+// Of the caller's as well, though not for the sandbox: where its agents' sockets are.
+constexpr std::string_view kDangers[] = {"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST"};
+
 // One combined bundle for all who replace their roots by it.
 constexpr const char* kCaBundleVariables[] = {
     "SSL_CERT_FILE",
@@ -104,6 +107,11 @@ bool looks_like_credential(std::string_view name, std::string_view value) {
          begins_like_token(value);
 }
 
+bool is_inherited(std::string_view name) {
+  return std::ranges::find(kInherited, name) != std::end(kInherited) ||
+         (name.starts_with("LC_") && is_name(name));
+}
+
 using Variables = std::map<std::string, std::string, std::less<>>;
 
 Variables parse_caller(const std::vector<std::string>& caller) {
@@ -170,14 +178,17 @@ Result<EnvironmentRequest> parse_environment_request(std::string_view text) {
   return request;
 }
 
+bool counts(std::string_view variable_name) {
+  return is_inherited(variable_name) || std::ranges::find(kDangers, variable_name) != std::end(kDangers);
+}
+
 Result<Environment> make_environment(const ProfileInput& input, const std::vector<std::string>& caller,
                                      const std::vector<EnvironmentRequest>& requests,
                                      const std::string& cwd) {
   const Variables theirs = parse_caller(caller);
   Variables variables = fixed_variables(input, cwd);
   for (const auto& [name, value] : theirs) {
-    const bool listed = std::ranges::find(kInherited, name) != std::end(kInherited);
-    if (listed || (name.starts_with("LC_") && is_name(name))) variables[name] = value;
+    if (is_inherited(name)) variables[name] = value;
   }
 
   Environment environment;

@@ -79,6 +79,10 @@ struct Environment {
 Result<Environment> make_environment(const ProfileInput& input, const std::vector<std::string>& caller,
                                      const std::vector<EnvironmentRequest>& requests, const std::string& cwd);
 
+// Whether a variable of the caller's counts: it is taken over, or names what must not be mounted. Whoever
+// keeps a caller's environment need not keep the others.
+bool counts(std::string_view variable_name);
+
 // For a command that is started in it later: `variables` with PWD, and with NAME=VALUE of each addition, of
 // which the same names are refused.
 Result<std::vector<std::string>> add_to_environment(const std::vector<std::string>& variables,
