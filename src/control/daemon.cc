@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
@@ -14,6 +16,7 @@
 #include "base/random.h"
 #include "control/session_routes.h"
 #include "control/standard_routes.h"
+#include "os/safe_path.h"
 #include "session/request.h"
 
 namespace sallyport::control {
@@ -38,6 +41,17 @@ ApiServer::Observer logging() {
             log(fmt::format("this is a bug: request {}: {}", request, what));
           },
   };
+}
+
+// Of root's, private clones lie in it, to which each workspace's owner must come through.
+Status make_state_folder(const std::string& path) {
+  if (::geteuid() != 0) {
+    auto folder = os::make_private_folder(path);
+    return folder ? Status() : fail(std::move(folder));
+  }
+  if (::mkdir(path.c_str(), 0711) != 0 && errno != EEXIST)
+    return fail_errno(Reason::Internal, "make " + path);
+  return {};
 }
 
 std::vector<Route> all_routes(Health health, Sessions& sessions, const ApiAccess& access,
@@ -85,6 +99,7 @@ Status Daemon::begin() {
   auto socket = os::ControlSocket::open(setup_.socket, setup_.operators);
   if (!socket) return fail(std::move(socket));
   socket_.emplace(std::move(*socket));
+  if (auto status = make_state_folder(setup_.places.state); !status) return status;
   auto started = gateway_.start(session::service_identities({::geteuid(), ::getegid()}), true);
   if (!started) return started;
   api_.listen(socket_->fd());

@@ -1,0 +1,284 @@
+#!/usr/bin/python3
+"""Sessions at a daemon: `new`, `exec`, `list`, `status`, `stop`, `start` and `destroy`, as a user has them."""
+
+import grp
+import json
+import os
+import signal
+import subprocess
+
+import harness
+import processes
+from harness import (EXIT_NOT_FOUND, EXIT_SALLYPORT_FAILED, EXIT_SIGNAL_BASE, EXIT_USAGE, SALLYPORT, E2E, Flavour,
+                     Outcome, in_both_flavours)
+
+DAEMON = SALLYPORT.parent / "sallyportd"
+
+
+class Daemon(E2E):
+    def setUp(self):
+        super().setUp()
+        self.socket = self.stage.runtime / "sallyport/control.sock"
+        self.state = self.stage.root / "daemon"
+        self.stage.audit_file = self.state / "audit.jsonl"
+        self.run_inside = self.exec_in_agent
+        self.daemon = self.start_daemon()
+
+    def tearDown(self):
+        if self.daemon.process.poll() is None:
+            self.daemon.process.send_signal(signal.SIGTERM)
+            self.assertEqual(self.daemon.finish().code, 0)
+        self.socket.parent.rmdir()  # which the daemon leaves, and leaves empty
+        super().tearDown()
+
+    def start_daemon(self, *options):
+        daemon = self.stage.spawn([DAEMON, "--socket", self.socket, "--config", self.stage.config,
+                                   "--state", self.state, *options])
+        daemon.wait_for(lambda: self.sallyport("list").code == 0, "the daemon's first answer")
+        return daemon
+
+    def argv(self, command, *rest):
+        return [SALLYPORT, command, "--socket", self.socket, *rest]
+
+    def sallyport(self, command, *rest, **popen):
+        return self.stage.spawn(self.argv(command, *rest), **popen).finish()
+
+    def new(self, *options):
+        outcome = self.assert_ok(self.sallyport("new", "--quiet", *options))
+        return outcome.stdout.strip()
+
+    def exec(self, session, script, *options, **popen):
+        command = ["sh", "-ec", script] if isinstance(script, str) else script
+        return self.sallyport("exec", session, *options, "--", *command, **popen)
+
+    def exec_in_agent(self, script, options=(), **popen):
+        return self.exec("agent", script, *options, **popen)
+
+    def sessions(self):
+        return json.loads(self.assert_ok(self.sallyport("list", "--json")).stdout)["sessions"]
+
+    def status(self, session):
+        return json.loads(self.assert_ok(self.sallyport("status", session, "--json")).stdout)
+
+
+@in_both_flavours
+class Sessions(Daemon):
+    def test_a_session_stays_from_command_to_command(self):
+        self.assertEqual(self.new("agent"), "agent")
+        self.assert_ok(self.exec("agent", "echo kept >/tmp/inside; echo made >made"))
+        self.assertEqual(self.exec("agent", "cat /tmp/inside made; pwd").stdout, f"kept\nmade\n{self.stage.work}\n")
+        self.assertEqual((self.stage.work / "made").stat().st_uid, self.stage.sandbox_uid)
+        shown = self.status("agent")
+        self.assertEqual((shown["name"], shown["state"], shown["owner"], shown["workspace"], shown["commands"]),
+                         ("agent", "running", self.stage.runner_uid, str(self.stage.work), 0))
+        self.assertEqual(self.status(shown["id"][:8])["name"], "agent")
+
+        self.assert_ok(self.sallyport("stop", "agent"))
+        self.assertEqual([each["state"] for each in self.sessions()], ["ended"])
+        refused = self.exec("agent", "true")
+        self.assertEqual(refused.code, EXIT_SALLYPORT_FAILED)
+        self.assert_shows(refused, "does not run", "`sallyport start agent`")
+        self.assert_ok(self.sallyport("stop", "agent"))  # as it is already
+
+        self.assert_ok(self.sallyport("start", "agent", "--quiet"))
+        self.assertNotEqual(self.status("agent")["id"], shown["id"])
+        self.assertEqual(self.exec("agent", "cat made; test ! -e /tmp/inside").stdout, "made\n")
+        self.assert_ok(self.sallyport("destroy", "agent"))
+        self.assertEqual(self.sessions(), [])
+        self.assertEqual([(line["kind"], line.get("detail", "")[:7]) for line in self.stage.audit()],
+                         [("session_start", "workspa"), ("session_end", "stopped")] * 2)
+
+    def test_git_works_in_it_and_the_credential_stays_outside(self):
+        self.new("agent")
+        self.assert_ok(self.exec("agent", "git clone -q https://forge.test/acme/widget\ncd widget\n"
+                                          "git commit -q --allow-empty -m from-inside\ngit push -q origin HEAD:new",
+                                 *harness.AUTHOR))
+        self.assertIn("from-inside", self.forge.repo_git("acme/widget", "log", "-1", "--format=%s", "new"))
+        inside = self.exec("agent", "env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null; git config --list --show-origin")
+        self.assertNotIn(self.stage.token, inside.text)
+        self.assertEqual({line["credential"] for line in self.stage.audit() if line["kind"] == "credential"}, {"forge"})
+
+    def test_a_refusal_is_a_refusal(self):
+        self.new("agent")
+        self.assert_refused("repo_not_granted", "git clone -q https://forge.test/acme/other",
+                            shows=("The policy does not grant this repository.",))
+        self.assertIn("1 refused (repo_not_granted 1)", self.status("agent")["summary"])
+
+    def test_one_session_has_not_the_grant_of_another(self):
+        bare = self.stage.folder("bare", self.stage.sandbox_uid, 0o755)
+        self.new("rich")
+        self.new("agent", "--workspace", bare)
+        self.assert_refused("policy_empty", "git clone -q https://forge.test/acme/widget", lines=None)
+        self.assert_ok(self.exec("rich", "git clone -q https://forge.test/acme/widget"))
+
+    def test_exit_codes_and_outputs_are_the_commands(self):
+        self.new("agent")
+        for command, code in ((["true"], 0), (["sh", "-c", "exit 42"], 42), (["no-such-program"], EXIT_NOT_FOUND),
+                              (["sh", "-c", "kill -KILL $$"], EXIT_SIGNAL_BASE + signal.SIGKILL)):
+            self.assertEqual(self.exec("agent", command).code, code, command)
+        outcome = self.exec("agent", "echo out; echo err >&2")
+        self.assertEqual((outcome.stdout, outcome.stderr), ("out\n", "err\n"))
+        data = os.urandom(1 << 20)
+        process = self.stage.spawn(self.argv("exec", "agent", "--", "cat"), stdin=subprocess.PIPE).process
+        stdout, _ = process.communicate(data, timeout=harness.RUN_TIMEOUT_SECONDS)
+        self.assertEqual((process.returncode, stdout == data), (0, True))
+
+    def test_signals_reach_the_command(self):
+        self.new("agent")
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            running = self.stage.spawn(self.argv("exec", "agent", "--", "sh", "-c", f"trap 'echo got; exit 7' {number.value}; "
+                                                 ": >ready; while :; do sleep 0.05; done"))
+            running.wait_for((self.stage.work / "ready").exists, "the trap")
+            running.process.send_signal(number)
+            outcome = running.finish()
+            self.assertEqual((outcome.code, outcome.stdout), (7, "got\n"), str(outcome))
+            (self.stage.work / "ready").unlink()
+
+    def test_a_terminal_is_a_terminal_inside(self):
+        self.new("agent")
+        program = (*self.argv("exec", "agent"), "--env", "X=y")
+        outcome = self.stage.run_in_terminal("test -t 0 && test -t 1 && test -t 2 && stty size && echo \"$X\" >/dev/tty",
+                                             program=program)
+        self.assertEqual(outcome.code, 0, str(outcome))
+        self.assertIn("y", outcome.stdout)
+
+    def test_a_command_whose_caller_is_killed_is_killed(self):
+        self.new("agent")
+        running = self.stage.spawn(self.argv("exec", "agent", "--", "sh", "-c", ": >ready; exec sleep 1000"))
+        running.wait_for((self.stage.work / "ready").exists, "the command")
+        self.assertEqual(self.status("agent")["commands"], 1)
+        running.kill()
+        self.daemon.wait_for(lambda: self.status("agent")["commands"] == 0, "the command's end")
+        self.assert_ok(self.exec("agent", "true"))
+
+    def test_stop_lets_commands_end_by_themselves(self):
+        self.new("agent")
+        running = self.stage.spawn(self.argv("exec", "agent", "--", "sh", "-c",
+                                             "trap 'echo last words >said; exit 3' TERM; : >ready; while :; do sleep 0.05; done"))
+        running.wait_for((self.stage.work / "ready").exists, "the command")
+        self.assert_ok(self.sallyport("stop", "agent"))
+        self.assertEqual(running.finish().code, 3)
+        self.assertEqual((self.stage.work / "said").read_text(), "last words\n")
+
+    def test_wrong_use_is_told(self):
+        self.new("agent")
+        for argv, code, words in (
+                (("new", "agent"), EXIT_SALLYPORT_FAILED, "there is a session 'agent' already"),
+                (("new", "-x"), EXIT_USAGE, ""),
+                (("new", "a/b"), EXIT_SALLYPORT_FAILED, "is no name"),
+                (("new", "--workspace", "/nonexistent"), EXIT_SALLYPORT_FAILED, "/nonexistent"),
+                (("new", "--policy", "/nonexistent/p.toml"), EXIT_SALLYPORT_FAILED, "does not exist"),
+                (("new", "--env", "HOME=/x"), EXIT_SALLYPORT_FAILED, "--env HOME"),
+                (("status", "nobody"), EXIT_SALLYPORT_FAILED, "there is no session 'nobody'"),
+                (("status", "a b"), EXIT_SALLYPORT_FAILED, "there is no session 'a b'"),
+                (("start", "agent"), EXIT_SALLYPORT_FAILED, "the session 'agent' is running"),
+                (("stop", "nobody", "agent"), EXIT_SALLYPORT_FAILED, "there is no session 'nobody'"),
+                (("exec", "agent"), EXIT_USAGE, "-- COMMAND"),
+                (("exec", "nobody", "--", "true"), EXIT_SALLYPORT_FAILED, "`sallyport list`"),
+                (("list", "--", "x"), EXIT_USAGE, "")):
+            with self.subTest(argv):
+                outcome = self.sallyport(*argv)
+                self.assertEqual(outcome.code, code, str(outcome))
+                self.assert_shows(outcome, words)
+        self.assertEqual([each["name"] for each in self.sessions()], ["agent"])
+
+    def test_exec_refuses_what_would_be_a_way_out(self):
+        self.new("agent")
+        for variable in ("HOME=/x", "GIT_CONFIG_COUNT=0", "SSL_CERT_FILE=/x"):
+            self.assert_shows(self.assert_failed(self.exec("agent", "true", "--env", variable)), "set by Sallyport")
+        folder = os.open("/", os.O_RDONLY)
+        try:
+            self.assert_shows(self.assert_failed(self.exec("agent", "true", stdin=folder)), "is a folder")
+        finally:
+            os.close(folder)
+
+    def test_what_fails_half_way_or_loses_its_caller_leaves_nothing(self):
+        vault = self.daemon.pids_of("sallyport-vault")[0]
+        os.kill(vault, signal.SIGSTOP)  # so that no session gets ready
+        running = self.stage.spawn(self.argv("new", "agent"))
+        self.daemon.wait_for(lambda: self.daemon.pids_of("bwrap"), "the sandbox")
+        self.assertEqual([each["state"] for each in self.sessions()], ["starting"])
+        running.kill()
+        self.daemon.wait_for(lambda: self.sessions() == [], "the session's end")
+        self.daemon.wait_for(lambda: not self.daemon.pids_of("bwrap"), "the sandbox's end")
+        os.kill(vault, signal.SIGCONT)
+        self.stage.write(self.stage.token_file, "", self.stage.runner_uid, 0o600)
+        self.assert_failed(self.sallyport("new", "agent"))
+        self.assertEqual(self.sessions(), [])
+
+    def test_sessions_outlive_gate_and_vault(self):
+        self.new("agent")
+        for program in ("sallyport-gate", "sallyport-vault"):
+            before = self.daemon.pids_of(program)
+            os.kill(before[0], signal.SIGKILL)
+            self.daemon.wait_for(lambda: self.daemon.pids_of(program) not in ([], before), f"another {program}")
+            self.assert_ok(self.exec("agent", "rm -rf widget; until git clone -q https://forge.test/acme/widget; do :; done"))
+
+    def test_they_end_in_order_with_the_daemon(self):
+        self.new("agent")
+        running = self.stage.spawn(self.argv("exec", "agent", "--", "sleep", "1000"))
+        self.daemon.wait_for(lambda: self.status("agent")["commands"] == 1, "the command")
+        self.daemon.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.daemon.finish().code, 0)
+        self.assertEqual(running.finish().code, EXIT_SIGNAL_BASE + signal.SIGTERM)
+        self.assertEqual([line["detail"] for line in self.stage.audit() if line["kind"] == "session_end"], ["stopped"])
+
+    def test_they_die_with_the_daemon_and_another_begins_anew(self):
+        self.new("agent")
+        running = self.stage.spawn(self.argv("exec", "agent", "--", "sleep", "1000"))
+        self.daemon.wait_for(lambda: self.status("agent")["commands"] == 1, "the command")
+        self.daemon.process.kill()
+        outcome = running.finish()
+        self.assertEqual(outcome.code, EXIT_SALLYPORT_FAILED)
+        self.assert_shows(outcome, "the daemon ended")
+        self.daemon.finish()
+        self.daemon = self.start_daemon()
+        self.assertEqual(self.sessions(), [])
+        self.assertEqual(self.new("agent"), "agent")
+
+    def test_commits_of_a_private_clone_come_back(self):
+        git = ["setpriv", "--reuid", str(self.stage.sandbox_uid), "--regid", str(self.stage.sandbox_uid), "--clear-groups",
+               "git", "-C", self.stage.work] if os.getuid() == 0 else ["git", "-C", self.stage.work]
+        for arguments in (["init", "-q", "-b", "main"], ["add", "."],
+                          ["-c", "user.name=T", "-c", "user.email=t@t", "commit", "-q", "-m", "first"]):
+            subprocess.run([*git, *arguments], check=True, env={"PATH": harness.PATH, "HOME": "/nonexistent"})
+        self.new("agent", "--private-git")
+        self.assert_ok(self.exec("agent", "git commit -q --allow-empty -m inside", *harness.AUTHOR))
+        self.assert_shows(self.assert_ok(self.sallyport("stop", "agent")), "refs/sallyport/")
+        refs = subprocess.run([*git, "for-each-ref", "--format=%(subject)", "refs/sallyport/"], capture_output=True, text=True,
+                              env={"PATH": harness.PATH, "HOME": "/nonexistent"}, check=True)
+        self.assertIn("inside", refs.stdout)
+
+
+class OfOthers(Daemon):
+    """At the daemon of a whole host."""
+
+    flavour = Flavour.AS_ROOT
+
+    def setUp(self):
+        if os.getuid() != 0:
+            self.skipTest("needs root")
+        super().setUp()
+
+    def start_daemon(self):
+        return super().start_daemon("--group", "users")
+
+    def as_operator(self, *rest):
+        operator = {"user": harness.TEST_UID, "group": grp.getgrnam("users").gr_gid, "extra_groups": []}
+        done = subprocess.run([SALLYPORT, *rest], cwd=self.stage.work, capture_output=True, check=False, **operator,
+                              env=self.stage.environment(HOME="/nonexistent"), timeout=harness.RUN_TIMEOUT_SECONDS)
+        return Outcome(done.returncode, done.stdout, done.stderr, [])
+
+    def test_an_operator_sees_and_ends_them_and_makes_none(self):
+        for folder in (self.stage.home, self.stage.runtime):
+            folder.chmod(0o711)
+        self.new("agent")
+        self.assertIn("agent", self.assert_ok(self.as_operator("list", "--socket", self.socket)).stdout)
+        refused = self.assert_failed(self.as_operator("new", "--socket", self.socket))
+        self.assert_shows(refused, "for root and for its own user alone")
+        self.assert_ok(self.as_operator("destroy", "--socket", self.socket, "agent"))
+        self.assertEqual(self.sessions(), [])
+
+
+if __name__ == "__main__":
+    harness.main()
