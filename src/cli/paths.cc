@@ -62,7 +62,9 @@ std::vector<std::string> own_environment() {
 }
 
 std::string absolute(const std::string& path, const Paths& paths) {
-  return (std::filesystem::path(paths.working_directory) / path).lexically_normal().string();
+  std::string result = (std::filesystem::path(paths.working_directory) / path).lexically_normal().string();
+  if (result.size() > 1 && result.ends_with('/')) result.pop_back();
+  return result;
 }
 
 config::Sources sources_of(const FileOptions& files, const Paths& paths) {

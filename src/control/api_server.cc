@@ -112,10 +112,9 @@ void ApiServer::serve(Fd connection, os::Peer peer) {
   auto http = HttpConnection::start(
       loop_, std::move(connection),
       {.on_head = [this, id](const HttpRequest& request) { return on_head(id, request); },
-       .on_request =
-           [this, id](HttpRequest request, std::string body, std::vector<Fd> fds) {
-             on_request(id, std::move(request), std::move(body), std::move(fds));
-           },
+       .on_request = [this, id](
+                         HttpRequest request, const std::string& body,
+                         std::vector<Fd> fds) { on_request(id, std::move(request), body, std::move(fds)); },
        .on_bad_request = [this, id](const ApiError& error) { refuse(connections_.at(id), error); },
        .on_closed = [this, id](int status) { on_closed(id, status); }},
       times_);
@@ -154,7 +153,7 @@ ApiResult<std::size_t> ApiServer::on_head(Id id, const HttpRequest& request) {
   return route.max_body_bytes;
 }
 
-void ApiServer::on_request(Id id, HttpRequest request, std::string body, std::vector<Fd> fds) {
+void ApiServer::on_request(Id id, HttpRequest request, const std::string& body, std::vector<Fd> fds) {
   Connection& connection = connections_.at(id);
   const Route& route = routes_[connection.route.index];
   auto of_user = calls_of_user_.take(connection.peer.uid);

@@ -89,7 +89,7 @@ class ApiServer {
   void pause_listening();
   void too_many(Fd connection, const os::Peer& peer);
   ApiResult<std::size_t> on_head(Id id, const HttpRequest& request);
-  void on_request(Id id, HttpRequest request, std::string body, std::vector<Fd> fds);
+  void on_request(Id id, HttpRequest request, const std::string& body, std::vector<Fd> fds);
   void on_closed(Id id, int status);
   void refuse(Connection& connection, const ApiError& error);
 

@@ -65,10 +65,11 @@ Result<std::optional<FromWarden>> Client::receive() {
   auto packet = os::recv_packet(socket_.get());
   if (!packet) return fail(std::move(packet));
   if (!*packet) return std::nullopt;
-  if ((*packet)->end)
+  if ((*packet)->end) {
     return fail(Reason::SessionEnded,
                 "the warden (sallyportd) died, and the sandbox with it. Nothing is left running: "
                 "run the same command again");
+  }
   auto message = decode_from_warden((*packet)->bytes);
   if (!message) return fail(std::move(message));
   return std::move(*message);

@@ -235,6 +235,7 @@ void HttpConnection::finish_answer() {
 void HttpConnection::discard() {
   Buffer piece(kPieceBytes);
   // Without room for descriptors: the kernel closes them.
+  // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): a weak_ptr's lock() is none
   const ssize_t got = ::recv(socket_.get(), piece.all().data(), piece.all().size(), 0);
   if (got < 0 && (os::would_block(errno) || errno == EINTR)) return;
   if (got > 0) discarded_ += static_cast<std::uint64_t>(got);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "control/session_routes.h"
 #include "control/standard_routes.h"
 
 namespace sallyport::control {
@@ -34,7 +35,12 @@ std::set<std::string> documented_calls() {
 
 TEST(OpenApi, ListsTheCallsThatThereAreAndNoOthers) {
   std::set<std::string> calls;
+  os::EventLoop loop;
+  session::Gateway gateway(loop);
+  Sessions sessions(loop, gateway);
   for (const Route& route : standard_routes({})) calls.insert(route.method + " " + route.pattern);
+  for (const Route& route : session_routes(sessions, {}, {}))
+    calls.insert(route.method + " " + route.pattern);
   EXPECT_EQ(calls, documented_calls());
 }
 

@@ -22,7 +22,8 @@ constexpr std::array kSignals{
 };
 
 bool is_plain_path(const std::string& path) {
-  return path.starts_with('/') && std::filesystem::path(path).lexically_normal() == path;
+  if (!path.starts_with('/') || (path.size() > 1 && path.ends_with('/'))) return false;
+  return std::filesystem::path(path).lexically_normal().string() == path;
 }
 
 // An absolute path without "." and "..".

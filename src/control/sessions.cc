@@ -104,6 +104,7 @@ const Sessions::Entry* Sessions::find_named(uid_t owner, std::string_view name) 
 
 ApiResult<Sessions::Entry*> Sessions::find(const Viewer& viewer, std::string_view key) {
   std::vector<Entry*> found;
+  if (key.empty()) return refuse(404, "no_such_session", "a session has a name");
   for (const auto how : {&Entry::name, &Entry::id}) {
     const bool by_id = how == &Entry::id;
     for (const auto& entry : entries_) {

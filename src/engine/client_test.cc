@@ -341,7 +341,7 @@ constexpr char kInfo[] =
 
 class Negotiating : public WithFakeEngine {
  protected:
-  Result<EngineInfo> negotiate(std::string version, std::string info) {
+  Result<EngineInfo> negotiate(const std::string& version, const std::string& info) {
     start([=, this](Connection& connection) {
       if (connection->is("GET /version ")) return connection->send_json(version);
       info_line_ = connection->request.substr(0, connection->request.find('\r'));
