@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <utility>
+
 #include "base/random.h"
 #include "base/text.h"
 #include "base/visitor.h"
@@ -15,6 +17,7 @@
 #include "wire/grant_codec.h"
 
 namespace sallyport::session {
+
 Session::Session(os::EventLoop& loop, Gateway& gateway, Request request, std::array<Fd, 3> stdio,
                  Callbacks callbacks)
     : loop_(loop),
@@ -149,7 +152,8 @@ Status Session::start_sandbox() {
   spec.become = plan_->identities.become_sandbox;
   spec.user_namespace = namespace_.user.get();
   spec.net_namespace = namespace_.net.get();
-  spec.profile = sandbox::make_profile(plan_->profile);
+  // Not kept: the authorities' certificates are among it, which are large.
+  spec.profile = sandbox::make_profile(std::exchange(plan_->profile, {}));
   spec.mounts = std::move(plan_->mounts);
   spec.stdio = {stdio_[0].get(), stdio_[1].get(), stdio_[2].get()};
   spec.terminal = terminal();
