@@ -1,5 +1,6 @@
-// A small loop over poll(2) for processes that mostly wait: the warden and the command line. One thread, no
-// Asio. Callbacks may watch, unwatch and stop; they must not block.
+// A small loop over epoll(7) for processes that mostly wait: the warden and the command line. One thread, no
+// Asio. Callbacks may watch, unwatch and stop; they must not block. What a turn costs does not depend on how
+// many descriptors and timers there are.
 #pragma once
 
 #include <signal.h>
@@ -9,6 +10,9 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -26,7 +30,8 @@ class EventLoop {
   // Descriptors watched at once, as a bound on what a caller's mistake may cost.
   static constexpr std::size_t kMaxWatches = 65536;
 
-  EventLoop() = default;
+  // Throws std::system_error when the kernel gives no epoll instance.
+  EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
   ~EventLoop();
@@ -48,10 +53,18 @@ class EventLoop {
   void stop() { running_ = false; }
 
  private:
+  // Descriptors whose events are taken from the kernel at once; the others' turn is the next.
+  static constexpr int kMaxEventsPerTurn = 256;
+
   struct Watch {
     short events;
     OnEvent callback;
-    std::uint64_t generation;  // tells a descriptor from its successor of the same number within one round
+    std::uint32_t generation;  // tells a descriptor from its successor of the same number within one round
+  };
+  struct Ready {
+    int fd;
+    std::uint32_t generation;
+    short events;
   };
   struct Timer {
     Clock::time_point due;
@@ -60,13 +73,21 @@ class EventLoop {
   };
 
   TimerId add_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period, OnTimer callback);
-  int poll_timeout() const;
+  int timeout() const;
+  Result<std::vector<Ready>> wait();
+  Result<std::vector<Ready>> wait_for_polled();
+  Status take_events(int timeout, std::vector<Ready>& ready);
   void run_due_timers();
   void read_signals(const OnSignal& callback);
 
+  Fd epoll_;
   std::map<int, Watch> watches_;
+  // Those that epoll did not take: fs.epoll.max_user_watches is one number for all processes of a user, a
+  // sandbox's among them.
+  std::set<int> polled_;
   std::map<TimerId, Timer> timers_;
-  std::uint64_t next_generation_ = 1;
+  std::set<std::pair<Clock::time_point, TimerId>> due_;
+  std::uint32_t next_generation_ = 1;
   std::uint64_t next_timer_ = 1;
   bool running_ = false;
   Fd signal_fd_;

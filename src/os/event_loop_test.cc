@@ -1,5 +1,6 @@
 #include "os/event_loop.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
@@ -50,6 +51,46 @@ TEST(EventLoop, CallsNoOneWhoWasUnwatchedInTheSameRound) {
   }
   ASSERT_TRUE(loop.run());
   EXPECT_EQ(calls, 1);
+}
+
+TEST(EventLoop, CallsNobodyForASuccessorOfTheSameNumber) {
+  auto pair = socket_pair(SocketKind::Stream);
+  ASSERT_TRUE(pair);
+  ASSERT_EQ(::write(pair->first.get(), "x", 1), 1);
+  EventLoop loop;
+  const int number = pair->second.get();
+  loop.watch(number, POLLIN, [](short) { FAIL() << "it was unwatched"; });
+  loop.unwatch(number);
+  int calls = 0;
+  loop.watch(number, POLLIN, [&](short events) {
+    ++calls;
+    EXPECT_EQ(events, POLLIN);
+    loop.watch(number, POLLOUT, [&](short others) {
+      EXPECT_EQ(others, POLLOUT);
+      loop.stop();
+    });
+  });
+  ASSERT_TRUE(loop.run());
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(EventLoop, WaitsForWhatEpollDoesNotTake) {
+  // As it is when a user's processes have used up fs.epoll.max_user_watches.
+  const Fd always_ready(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  auto pair = socket_pair(SocketKind::Stream);
+  ASSERT_TRUE(always_ready && pair);
+  EventLoop loop;
+  bool heard = false;
+  loop.watch(pair->second.get(), POLLIN, [&](short) {
+    heard = true;
+    loop.stop();
+  });
+  loop.watch(always_ready.get(), POLLIN, [&](short) {
+    loop.unwatch(always_ready.get());
+    ASSERT_EQ(::write(pair->first.get(), "x", 1), 1);
+  });
+  ASSERT_TRUE(loop.run());
+  EXPECT_TRUE(heard);
 }
 
 TEST(EventLoop, RunsTimersInTheirOrderAndPeriods) {
