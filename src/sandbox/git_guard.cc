@@ -130,9 +130,9 @@ Status guard_alternates(GuardBuilder& build, const Mount& mount, const std::stri
     return done ? Status() : fail(std::move(done));
   }
   build.add_absent(folder, alternates, AbsentPlace::Answer::SetAside);
-  // For the watch to hear of it.
-  auto info = build.folder(mount, joined(name, "objects/info"));
-  return info ? Status() : Status();
+  // For the watch to hear of it. Where there is no such folder the look at the end finds one.
+  (void)build.folder(mount, joined(name, "objects/info"));
+  return {};
 }
 
 Status guard_worktree(GuardBuilder& build, const Mount& mount, const std::string& name) {

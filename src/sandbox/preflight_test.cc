@@ -151,7 +151,7 @@ TEST(Preflight, FindsThatAfVsockIsOpen) {
   Trial trial;
   // A filter is in force, but it lets the family through.
   const Fd filter(::memfd_create("filter", MFD_CLOEXEC));
-  const scmp_filter_ctx context = ::seccomp_init(SCMP_ACT_ALLOW);
+  scmp_filter_ctx context = ::seccomp_init(SCMP_ACT_ALLOW);
   ASSERT_EQ(::seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(reboot), 0), 0);
   ASSERT_EQ(::seccomp_export_bpf(context, filter.get()), 0);
   ::seccomp_release(context);

@@ -20,7 +20,6 @@ namespace sallyport::sandbox {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST(Sandbox, RunsTheWorkloadAndPassesItsExitCodeOn) {
   Trial trial;
