@@ -128,6 +128,9 @@ CLI::App& add_new(CLI::App& app, NewOptions& options) {
   command.add_option("--policy", options.policy, "The policy, instead of the workspace's sallyport.toml")
       ->type_name("FILE");
   add_sandbox_options(command, options.git, options.mounts, options.environment, options.kind);
+  command.add_option("--ttl", options.ttl, "End it after that time: 30s, 20min, 8h, 7day")->type_name("TIME");
+  command.add_option("--idle", options.idle, "End it when it made no use of a credential for that time")
+      ->type_name("TIME");
   add_daemon_options(command, options.daemon);
   add_quiet_flag(command, options.verbosity);
   add_json_flag(command, options.format);

@@ -88,6 +88,8 @@ struct NewOptions {
   std::vector<std::string> git;
   std::vector<std::string> mounts;
   std::vector<std::string> environment;
+  std::optional<std::string> ttl;
+  std::optional<std::string> idle;
   Workspace kind = Workspace::Real;
   Verbosity verbosity = Verbosity::Normal;
   Format format = Format::Text;

@@ -76,6 +76,8 @@ json::object request_of(const NewOptions& options, const Paths& paths, const std
                     {"set_environment", to_json(with_values(options.environment, options.verbosity))},
                     {"private_git", options.kind == Workspace::PrivateClone}};
   if (!options.name.empty()) body["name"] = options.name;
+  if (options.ttl) body["ttl"] = *options.ttl;
+  if (options.idle) body["idle"] = *options.idle;
   if (options.policy) body["policy"] = sources.policy_path;
   return body;
 }

@@ -46,7 +46,7 @@ void Server::on_readable() {
   }
   if (status) return;
   loop_.unwatch(socket_.get());
-  if (session_) return session_->abandon();
+  if (session_) return session_->abandon("the command line went away");
   if (serving_) return serving_->abandon();
   tell(Failed{status.error().detail});
   loop_.stop();

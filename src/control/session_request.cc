@@ -34,6 +34,15 @@ std::string path_of(JsonReader& reader, std::string_view key, std::string otherw
   return *std::move(path);
 }
 
+std::optional<std::chrono::seconds> lifetime_of(JsonReader& reader, std::string_view key) {
+  const auto text = reader.text(key);
+  if (!text) return std::nullopt;
+  const auto time = parse_lifetime(*text);
+  if (!time)
+    reader.complain(key, "must be a time like \"30s\", \"20min\", \"8h\" or \"7day\", at most 366day");
+  return time;
+}
+
 std::vector<std::string> words_of(JsonReader& reader, std::string_view key) {
   return reader.texts(key).value_or(std::vector<std::string>{});
 }
@@ -54,6 +63,8 @@ Result<NewSession> read_new_session(const boost::json::value& body, const sessio
   request.environment = words_of(reader, "environment");
   request.extra_environment = words_of(reader, "set_environment");
   request.private_git = reader.flag("private_git").value_or(false);
+  result.lifetime.ttl = lifetime_of(reader, "ttl");
+  result.lifetime.idle = lifetime_of(reader, "idle");
   request.sources.git_options = words_of(reader, "git");
   request.sources.policy_path = path_of(reader, "policy", "");
   request.sources.policy = request.sources.policy_path.empty() ? Presence::Usual : Presence::Named;

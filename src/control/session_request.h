@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "control/lifetime.h"
 #include "session/commands.h"
 #include "session/places.h"
 #include "session/request.h"
@@ -15,6 +16,7 @@ namespace sallyport::control {
 struct NewSession {
   std::string name;  // "" when the daemon shall make one
   session::Request request;
+  Lifetime lifetime;
 };
 
 // `places`: the daemon's, whose file and audit log count, whoever asks.

@@ -27,7 +27,7 @@ std::string why_not(std::string_view json) {
 TEST(NewSession, TakesWhatTheCallerNamesAndTheDaemonsOwnPlaces) {
   const auto session = read(R"({"name": "agent", "workspace": "/w", "home": "/h", "policy": "/p.toml",
     "trust": "/t", "mounts": ["/data:ro"], "git": ["h/o/r:push"], "environment": ["LANG=C"],
-    "set_environment": ["CI=1"], "private_git": true})");
+    "set_environment": ["CI=1"], "private_git": true, "ttl": "8h", "idle": "20min"})");
   ASSERT_TRUE(session) << session.error().detail;
   const session::Request& request = session->request;
   EXPECT_EQ(session->name, "agent");
@@ -43,6 +43,8 @@ TEST(NewSession, TakesWhatTheCallerNamesAndTheDaemonsOwnPlaces) {
   EXPECT_THAT(request.environment, ElementsAre("LANG=C"));
   EXPECT_THAT(request.extra_environment, ElementsAre("CI=1"));
   EXPECT_TRUE(request.private_git);
+  EXPECT_EQ(session->lifetime.ttl, std::chrono::hours(8));
+  EXPECT_EQ(session->lifetime.idle, std::chrono::minutes(20));
   EXPECT_EQ(request.audit_path, "/var/s/audit.jsonl");
   EXPECT_EQ(request.state_folder, "/var/s");
 }
@@ -55,6 +57,7 @@ TEST(NewSession, HasTheUsualPolicyAndConsentsWithoutAWord) {
   EXPECT_EQ(session->request.sources.policy, config::Presence::Usual);
   EXPECT_EQ(session->request.sources.trust_folder, "/var/s/trust");
   EXPECT_FALSE(session->request.private_git);
+  EXPECT_FALSE(session->lifetime.is_limited());
 }
 
 TEST(NewSession, RefusesWhatHasNoPlainMeaning) {
@@ -65,6 +68,7 @@ TEST(NewSession, RefusesWhatHasNoPlainMeaning) {
                 HasSubstr("workspace: must be an absolute path"))
         << path;
   }
+  EXPECT_THAT(why_not(R"({"workspace": "/w", "home": "/h", "ttl": "8"})"), HasSubstr("ttl: must be a time"));
   // The operator's file and the log are the daemon's, whoever asks.
   for (const char* field : {"config", "audit", "state", "command", "owner", "id"}) {
     EXPECT_THAT(why_not(std::string(R"({"workspace": "/w", "home": "/h", ")") + field + R"(": "/x"})"),

@@ -33,6 +33,8 @@ json::value to_json(const Sessions::Entry& entry) {
                       {"audit_log", shown(entry.request.audit_path)}};
   const audit::Summary* summary = entry.session ? entry.session->summary() : nullptr;
   object["summary"] = summary != nullptr ? shown(summary->line()) : shown(entry.last_word);
+  if (entry.lifetime.ttl) object["ttl_seconds"] = entry.lifetime.ttl->count();
+  if (entry.lifetime.idle) object["idle_seconds"] = entry.lifetime.idle->count();
   json::array notices;
   for (const std::string& notice : entry.notices) notices.push_back(shown(notice));
   object["notices"] = std::move(notices);
@@ -55,7 +57,8 @@ class SessionRoutes {
     }
     auto wanted = read_new_session(call.body, places_);
     if (!wanted) return answer.refuse(wanted.error());
-    auto entry = sessions_.add(call.peer.uid, std::move(wanted->name), std::move(wanted->request));
+    auto entry =
+        sessions_.add(call.peer.uid, std::move(wanted->name), std::move(wanted->request), wanted->lifetime);
     if (!entry) return answer.refuse(entry.error());
     const auto shared = std::make_shared<Answer>(std::move(answer));
     // Whoever wanted it is gone before it runs: nobody would know of it.

@@ -52,9 +52,13 @@ std::string_view name(SessionState state) {
 
 Sessions::~Sessions() {
   if (burial_) loop_.cancel(*burial_);
+  for (const auto& entry : entries_) {
+    if (entry->lifetime_timer) loop_.cancel(*entry->lifetime_timer);
+  }
 }
 
-Result<Sessions::Entry*> Sessions::add(uid_t owner, std::string name, session::Request request) {
+Result<Sessions::Entry*> Sessions::add(uid_t owner, std::string name, session::Request request,
+                                       Lifetime lifetime) {
   if (on_all_ended_) return fail(Reason::SessionEnded, "the daemon is ending");
   const auto of_owner = std::ranges::count(entries_, owner, &Entry::owner);
   if (entries_.size() >= kMaxSessions || static_cast<std::size_t>(of_owner) >= kMaxSessionsPerUser) {
@@ -67,6 +71,7 @@ Result<Sessions::Entry*> Sessions::add(uid_t owner, std::string name, session::R
   entry.name = std::move(name);
   entry.owner = owner;
   entry.request = std::move(request);
+  entry.lifetime = lifetime;
   return &entry;
 }
 
@@ -142,6 +147,9 @@ Status Sessions::start(Entry& entry, Follower follower) {
   if (!stdio) return fail(std::move(stdio));
   entry.state = SessionState::Starting;
   entry.started = std::chrono::system_clock::now();
+  entry.booted = BootClock::now();
+  entry.last_use.reset();
+  entry.uses = 0;
   entry.notices.clear();
   entry.last_word.clear();
   entry.followers.push_back(std::move(follower));
@@ -178,12 +186,29 @@ void Sessions::on_running(Entry& entry) {
   for (Follower& follower : std::exchange(entry.followers, {})) {
     (follower.until == SessionState::Running ? ended : entry.followers).push_back(std::move(follower));
   }
+  if (entry.lifetime.is_limited()) look_at_lifetime(entry);
   for (const Follower& follower : ended) follower.on_done({}, entry);
+}
+
+void Sessions::look_at_lifetime(Entry& entry) {
+  entry.lifetime_timer.reset();
+  const auto now = BootClock::now();
+  if (const std::uint64_t uses = entry.session->credentialed_uses(); uses != entry.uses) {
+    entry.uses = uses;
+    entry.last_use = now;  // or a little before
+  }
+  const auto left = entry.lifetime.left(now, entry.booted, entry.last_use);
+  if (*left <= BootClock::duration(0))
+    return entry.session->abandon(entry.lifetime.reason(now, entry.booted));
+  const BootClock::duration next = std::min<BootClock::duration>(*left, kLifetimeLook);
+  entry.lifetime_timer = loop_.after(next, [this, &entry] { look_at_lifetime(entry); });
 }
 
 void Sessions::on_end(Entry& entry, Status how, std::string last_word) {
   entry.state = SessionState::Ended;
   entry.last_word = std::move(last_word);
+  if (entry.lifetime_timer) loop_.cancel(*entry.lifetime_timer);
+  entry.lifetime_timer.reset();
   if (entry.session) bury(std::move(entry.session));
   if (how) how = fail(Reason::SessionEnded, "it was stopped");
   for (const Follower& follower : std::exchange(entry.followers, {})) {

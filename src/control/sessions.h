@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "control/api_error.h"
+#include "control/lifetime.h"
 #include "os/event_loop.h"
 #include "session/gateway.h"
 #include "session/session.h"
@@ -54,9 +55,14 @@ class Sessions {
     std::string name;
     uid_t owner = 0;
     session::Request request;
+    Lifetime lifetime;
     SessionState state = SessionState::Ended;
     std::string id;  // of the present session, or the last; as in the audit log
     std::chrono::system_clock::time_point started;
+    BootClock::time_point booted;  // the same moment
+    std::optional<BootClock::time_point> last_use;
+    std::uint64_t uses = 0;
+    std::optional<os::EventLoop::TimerId> lifetime_timer;
     std::deque<std::string> notices;
     std::string last_word;                      // of the last session: what it did, or why it ended
     std::unique_ptr<session::Session> session;  // unless it has ended
@@ -73,7 +79,7 @@ class Sessions {
   Sessions& operator=(const Sessions&) = delete;
 
   // A new one, to be started. `name` "": one is made of the workspace's.
-  Result<Entry*> add(uid_t owner, std::string name, session::Request request);
+  Result<Entry*> add(uid_t owner, std::string name, session::Request request, Lifetime lifetime = {});
   // By name, by id or by the id's beginning. 404 when there is none that the viewer may see.
   ApiResult<Entry*> find(const Viewer& viewer, std::string_view key);
   std::vector<const Entry*> list(const Viewer& viewer) const;
@@ -97,6 +103,7 @@ class Sessions {
   const Entry* find_named(uid_t owner, std::string_view name) const;
   void on_notice(Entry& entry, std::string text);
   void on_running(Entry& entry);
+  void look_at_lifetime(Entry& entry);
   void on_end(Entry& entry, Status how, std::string last_word);
   void bury(std::unique_ptr<session::Session> session);
   void erase(const Entry& entry);

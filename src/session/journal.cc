@@ -58,8 +58,15 @@ Status Journal::write(const audit::Event& event) {
     begun.refs.clear();
     open_.insert_or_assign(event.request, std::move(begun));
   }
-  if (event.kind == audit::Kind::End) open_.erase(event.request);
+  if (event.kind == audit::Kind::End) close(event);
   return {};
+}
+
+void Journal::close(const audit::Event& end) {
+  const auto begun = open_.extract(end.request);
+  constexpr int kFirstRefusal = 400;
+  const bool went_well = end.reason == Reason::None && end.status != 0 && end.status < kFirstRefusal;
+  if (!begun.empty() && !begun.mapped().credential.empty() && went_well) ++credentialed_uses_;
 }
 
 void Journal::end_open_requests(const Error& why) {

@@ -38,10 +38,13 @@ class Journal {
   void end_open_requests(const Error& why);
 
   std::size_t open_requests() const { return open_.size(); }
+  // Requests with a credential that an upstream took.
+  std::uint64_t credentialed_uses() const { return credentialed_uses_; }
   const audit::Summary& summary() const { return summary_; }
 
  private:
   Status write(const audit::Event& event);
+  void close(const audit::Event& end);
   bool has_room_for(const audit::Event& event) const;
 
   audit::Sink sink_;
@@ -50,6 +53,7 @@ class Journal {
   audit::Summary summary_;
   audit::Coalescer coalescer_;
   std::uint64_t refusal_bytes_ = 0;
+  std::uint64_t credentialed_uses_ = 0;
   std::map<std::string, audit::Event> open_;  // request id -> its Begin, without refs
 };
 

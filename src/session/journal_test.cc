@@ -59,6 +59,29 @@ class JournalTest : public testing::Test {
   std::optional<Journal> journal_;
 };
 
+TEST_F(JournalTest, CountsUsesOfACredentialThatAnUpstreamTook) {
+  const auto ask = [this](const std::string& credential, int status, Reason reason = Reason::None) {
+    audit::Event begin = event(audit::Kind::Begin, "r");
+    begin.credential = credential;
+    EXPECT_TRUE(journal_->append(begin));
+    audit::Event end = event(audit::Kind::End, "r", reason);
+    end.status = status;
+    EXPECT_TRUE(journal_->append(end));
+  };
+  ask("", 200);
+  ask("forge", 401);
+  ask("forge", 500);
+  ask("forge", 0);
+  ask("forge", 200, Reason::UpstreamTruncated);
+  audit::Event stray = event(audit::Kind::End, "never begun");
+  stray.status = 200;
+  EXPECT_TRUE(journal_->append(stray));
+  EXPECT_EQ(journal_->credentialed_uses(), 0U);
+  ask("forge", 200);
+  ask("forge", 304);
+  EXPECT_EQ(journal_->credentialed_uses(), 2U);
+}
+
 TEST_F(JournalTest, FollowsARequestFromItsBeginToItsEnd) {
   EXPECT_TRUE(journal_->append(event(audit::Kind::Begin, "r1")));
   EXPECT_TRUE(journal_->append(event(audit::Kind::Begin, "r2")));

@@ -410,8 +410,8 @@ void Session::stop() {
   commands_.signal_all(SIGTERM);
 }
 
-void Session::abandon() {
-  fail_session({Reason::SessionEnded, "the command line went away"});
+void Session::abandon(std::string why) {
+  fail_session({Reason::SessionEnded, std::move(why)});
 }
 
 void Session::proceed(const Status& status) {

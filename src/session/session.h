@@ -63,10 +63,11 @@ class Session {
   void stop();
   // What it has done so far; nullptr before it has begun.
   const audit::Summary* summary() const { return journal_ ? &journal_->summary() : nullptr; }
+  std::uint64_t credentialed_uses() const { return journal_ ? journal_->credentialed_uses() : 0; }
   // To the workload; before it runs a signal ends the session.
   void signal(int number);
-  // The user is gone: everything ends, and on_failed is called.
-  void abandon();
+  // Everything ends at once, for that reason, and on_failed is called.
+  void abandon(std::string why);
 
  private:
   enum class Phase { Planned, Closed, Doors, Usable, Running, Ending, Over };

@@ -160,6 +160,20 @@ class Sessions(Daemon):
         self.assertEqual(running.finish().code, 3)
         self.assertEqual((self.stage.work / "said").read_text(), "last words\n")
 
+    def test_a_sessions_time_is_limited(self):
+        for option, words in (("--ttl", "its time was up (ttl of 1 s)"), ("--idle", "no use of a credential for 1 s")):
+            self.new("agent", option, "1s")
+            self.daemon.wait_for(lambda: self.status("agent")["state"] == "ended", "the session's end")
+            self.assertIn(words, self.status("agent")["summary"])
+            self.assertIn(words, [line["detail"] for line in self.stage.audit() if line["kind"] == "session_end"][-1])
+            self.assert_ok(self.sallyport("destroy", "agent"))
+
+    def test_a_time_is_shown_and_checked(self):
+        self.new("agent", "--idle", "366day")
+        self.assertEqual(self.status("agent")["idle_seconds"], 366 * 86400)
+        self.assert_ok(self.exec("agent", "git clone -q https://forge.test/acme/widget"))
+        self.assert_shows(self.assert_failed(self.sallyport("new", "--ttl", "8")), "ttl: must be a time")
+
     def test_wrong_use_is_told(self):
         self.new("agent")
         for argv, code, words in (
