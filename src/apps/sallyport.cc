@@ -7,6 +7,7 @@
 
 #include "cli/command_line.h"
 #include "cli/exec_command.h"
+#include "cli/gateway_command.h"
 #include "cli/policy_command.h"
 #include "cli/run_command.h"
 #include "cli/serve_command.h"
@@ -28,6 +29,7 @@ struct Execute {
   int operator()(const cli::ExecOptions& options) const { return cli::exec_command(options); }
   int operator()(const cli::ListOptions& options) const { return cli::list_sessions(options); }
   int operator()(const cli::StatusOptions& options) const { return cli::show_session(options); }
+  int operator()(const cli::GatewayStatusOptions& options) const { return cli::gateway_status(options); }
   int operator()(const cli::SessionOptions& options) const { return cli::act_on_sessions(options); }
 };
 

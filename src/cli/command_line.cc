@@ -14,7 +14,7 @@ Exit codes:
   of `exec`: the same
   of `new`, `start`, `stop`, `destroy`, `list` and `status`: 0; 125 when it could not be done, and why
   of `serve`: 0 when you ended it; 125 when Sallyport itself failed
-  of `policy check`, `explain` and `trust`: 0 yes, 1 no
+  of `policy check`, `explain` and `trust`, and of `gateway status`: 0 yes, 1 no
   2: the command line cannot be read
 
 The policy is ./sallyport.toml, the operator's file ~/.config/sallyport/config.toml (mode 0600). Without a policy nothing
@@ -186,6 +186,14 @@ void add_session_actions(CLI::App& app, SessionOptions& options) {
   }
 }
 
+CLI::App& add_gateway_status(CLI::App& gateway, GatewayStatusOptions& options) {
+  CLI::App& status = *gateway.add_subcommand(
+      "status", "Is there a daemon, and are its gate and vault ready? A healthcheck: exits with 0 or 1");
+  add_daemon_options(status, options.daemon);
+  add_json_flag(status, options.format);
+  return status;
+}
+
 CLI::App& add_serve(CLI::App& app, ServeOptions& options) {
   CLI::App& serve = *app.add_subcommand(
       "serve", "Judge your own programs' requests without a sandbox, at doors on loopback addresses");
@@ -292,6 +300,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   ListOptions list_options;
   StatusOptions status_options;
   SessionOptions session_options;
+  GatewayStatusOptions gateway_options;
 
   CLI::App app{
       "Runs a command in a sandbox that has no network and no credential: what policy allows goes through a\n"
@@ -308,6 +317,9 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   const CLI::App& list = add_list(app, list_options);
   const CLI::App& status = add_status(app, status_options);
   add_session_actions(app, session_options);
+  CLI::App& gateway = *app.add_subcommand("gateway", "Ask how the daemon is");
+  gateway.require_subcommand(1);
+  const CLI::App& gateway_status = add_gateway_status(gateway, gateway_options);
   CLI::App& policy = *app.add_subcommand("policy", "Check a policy, ask it, or trust it");
   policy.require_subcommand(1);
   const CLI::App& check = add_check(policy, check_options);
@@ -341,6 +353,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (list.parsed()) return list_options;
   if (status.parsed()) return status_options;
   if (!session_options.sessions.empty()) return session_options;
+  if (gateway_status.parsed()) return gateway_options;
   if (serve.parsed()) return serve_options;
   if (check.parsed()) return check_options;
   if (trust.parsed()) return trust_options;

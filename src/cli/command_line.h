@@ -12,9 +12,9 @@ namespace sallyport::cli {
 
 // Exit codes besides the workload's own; they are in `sallyport --help`.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitNo =
-    1;  // `policy check` found problems; `explain`: not allowed; `trust`: not trusted
-inline constexpr int kExitUsage = 2;     // the command line cannot be read
+inline constexpr int kExitNo = 1;     // `policy check` found problems; `explain`: not allowed; `trust`: not
+                                      // trusted; `gateway status`: not ready
+inline constexpr int kExitUsage = 2;  // the command line cannot be read
 inline constexpr int kExitFailed = 125;  // Sallyport itself failed
 
 enum class Verbosity { Quiet, Normal, Verbose };
@@ -114,6 +114,11 @@ struct StatusOptions {
   Format format = Format::Text;
 };
 
+struct GatewayStatusOptions {
+  DaemonOptions daemon;
+  Format format = Format::Text;
+};
+
 enum class SessionAction { Start, Stop, Destroy };
 
 struct SessionOptions {
@@ -128,8 +133,9 @@ struct Done {
   int exit_code;
 };
 
-using Command = std::variant<Done, RunOptions, ServeOptions, CheckOptions, ExplainOptions, TrustOptions,
-                             NewOptions, ExecOptions, ListOptions, StatusOptions, SessionOptions>;
+using Command =
+    std::variant<Done, RunOptions, ServeOptions, CheckOptions, ExplainOptions, TrustOptions, NewOptions,
+                 ExecOptions, ListOptions, StatusOptions, SessionOptions, GatewayStatusOptions>;
 
 Command parse_command_line(const std::vector<std::string>& arguments);
 

@@ -38,7 +38,7 @@ class Daemon(E2E):
         return daemon
 
     def argv(self, command, *rest):
-        return [SALLYPORT, command, "--socket", self.socket, *rest]
+        return [SALLYPORT, *command.split(), "--socket", self.socket, *rest]
 
     def sallyport(self, command, *rest, **popen):
         return self.stage.spawn(self.argv(command, *rest), **popen).finish()
@@ -219,6 +219,14 @@ class Sessions(Daemon):
         self.stage.write(self.stage.token_file, "", self.stage.runner_uid, 0o600)
         self.assert_failed(self.sallyport("new", "agent"))
         self.assertEqual(self.sessions(), [])
+
+    def test_the_gateways_status_is_an_exit_code(self):
+        shown = self.assert_ok(self.sallyport("gateway status"))
+        self.assertRegex(shown.stdout, r"^ready: sallyportd \d")
+        self.assertTrue(json.loads(self.assert_ok(self.sallyport("gateway status", "--json")).stdout)["ready"])
+        nobody = self.stage.spawn([SALLYPORT, "gateway", "status", "--socket", self.stage.runtime / "none/s"]).finish()
+        self.assertEqual(nobody.code, 1)
+        self.assert_shows(nobody, "sallyportd is not running", "start it with")
 
     def test_sessions_outlive_gate_and_vault(self):
         self.new("agent")
