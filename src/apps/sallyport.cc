@@ -1,5 +1,7 @@
 // The command line: reads its words, and leads to the command.
 
+#include <fcntl.h>
+
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -33,9 +35,18 @@ struct Execute {
   int operator()(const cli::SessionOptions& options) const { return cli::act_on_sessions(options); }
 };
 
+// A descriptor that we open must not become a standard one, which a sandbox gets.
+bool open_standard_descriptors() {
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != fd) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (!open_standard_descriptors()) return cli::kExitFailed;
   try {
     const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
     return std::visit(Execute{}, cli::parse_command_line(arguments));

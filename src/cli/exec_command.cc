@@ -24,7 +24,8 @@ struct Forwarded {
 };
 constexpr std::array kForwarded{Forwarded{SIGINT, "INT"},   Forwarded{SIGTERM, "TERM"},
                                 Forwarded{SIGHUP, "HUP"},   Forwarded{SIGQUIT, "QUIT"},
-                                Forwarded{SIGUSR1, "USR1"}, Forwarded{SIGUSR2, "USR2"}};
+                                Forwarded{SIGUSR1, "USR1"}, Forwarded{SIGUSR2, "USR2"},
+                                Forwarded{SIGCONT, "CONT"}};
 
 // One command, from the call to its exit code.
 class Exec {

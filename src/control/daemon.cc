@@ -54,6 +54,11 @@ Status make_state_folder(const std::string& path) {
   return {};
 }
 
+session::Places with_runtime(session::Places places, const std::string& socket) {
+  places.runtime = socket.substr(0, socket.rfind('/'));
+  return places;
+}
+
 std::vector<Route> all_routes(Health health, Sessions& sessions, const ApiAccess& access,
                               session::Places places) {
   std::vector<Route> routes = standard_routes(std::move(health));
@@ -73,7 +78,7 @@ Daemon::Daemon(os::EventLoop& loop, Setup setup, os::Notifier notifier)
       api_(loop, access_,
            all_routes(
                {.why_not_ready = [this] { return why_not_ready(); }, .metrics = [this] { return metrics(); }},
-               sessions_, access_, setup_.places),
+               sessions_, access_, with_runtime(setup_.places, setup_.socket)),
            logging()) {}
 
 Status Daemon::serve() {

@@ -250,8 +250,9 @@ void HttpConnection::close() {
   loop_.unwatch(socket_.get());
   socket_.reset();
   fds_.clear();
-  const auto when_gone = std::exchange(when_gone_, nullptr);
-  if (was_owed && when_gone) when_gone();
+  // Not from here: whoever is told may take away what the one who has just written stands on.
+  auto when_gone = std::exchange(when_gone_, nullptr);
+  if (was_owed && when_gone) loop_.after(std::chrono::milliseconds(0), std::move(when_gone));
   callbacks_.on_closed(status_);
 }
 

@@ -74,7 +74,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void line(std::string_view json);  // without its line feed
   void end_stream();
 
-  // Called, at most once, when the peer went away or was cut before its answer was given to its end.
+  // Called by the loop, at most once, when the peer went away or was cut before its answer was given to its
+  // end.
   void when_gone(std::function<void()> callback) { when_gone_ = std::move(callback); }
 
   // At once; a peer can tell it from an answer's end.

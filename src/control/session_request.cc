@@ -11,6 +11,8 @@
 namespace sallyport::control {
 namespace {
 
+constexpr std::size_t kMaxCommandWords = 65'536;
+
 struct NamedSignal {
   std::string_view name;
   int number;
@@ -76,6 +78,7 @@ Result<NewSession> read_new_session(const boost::json::value& body, const sessio
   request.sources.config = Presence::Usual;
   request.audit_path = places.audit();
   request.state_folder = places.state;
+  request.daemon_folders = {places.trust(), places.runtime};
   if (auto status = reader.finish(); !status) return fail(std::move(status));
   return result;
 }
@@ -84,7 +87,7 @@ Result<session::Command> read_command(const boost::json::value& body) {
   JsonReader reader("command", body);
   session::Command command;
   reader.require("command");
-  command.argv = words_of(reader, "command");
+  command.argv = reader.texts("command", kMaxCommandWords).value_or(std::vector<std::string>{});
   command.environment = words_of(reader, "set_environment");
   command.cwd = path_of(reader, "working_directory", "");
   const bool has_terminal = reader.flag("terminal").value_or(false);

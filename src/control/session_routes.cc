@@ -164,12 +164,15 @@ class SessionRoutes {
                answer->line({{"exit_code", exit_code}});
                answer->end();
              },
-         .on_failed = [answer](const Error& error) { answer->fail(to_api_error(error)); }});
+         .on_failed =
+             [answer](const Error& error) {
+               // The reason's own advice is for requests inside.
+               answer->fail({info(error.reason).status, std::string(code(error.reason)), error.detail});
+             }});
     if (!started) return answer->refuse(started.error());
     *number = *started;
     answer->when_gone([this, id = session.id(), command = *started] {
-      const auto entry = sessions_.find({.uid = 0, .sees_all = true}, id);
-      if (entry && (*entry)->session) (*entry)->session->commands().signal(command, SIGKILL);
+      if (session::Session* present = sessions_.present(id)) present->commands().signal(command, SIGKILL);
     });
   }
 

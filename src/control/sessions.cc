@@ -14,7 +14,12 @@ namespace sallyport::control {
 namespace {
 
 constexpr std::size_t kNameSuffixBytes = 2;
+constexpr std::size_t kIdCharacters = 32;
 constexpr std::size_t kMaxMadeNameBytes = 32;  // of the workspace's own name, in one that is made
+
+bool is_hex(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'f');
+}
 
 bool is_name_char(char c) {
   return is_alnum(c) || c == '-' || c == '_' || c == '.';
@@ -60,7 +65,8 @@ Sessions::~Sessions() {
 Result<Sessions::Entry*> Sessions::add(uid_t owner, std::string name, session::Request request,
                                        Lifetime lifetime) {
   if (on_all_ended_) return fail(Reason::SessionEnded, "the daemon is ending");
-  const auto of_owner = std::ranges::count(entries_, owner, &Entry::owner);
+  const auto of_owner =
+      std::ranges::count_if(entries_, [&](const auto& entry) { return entry->owner == owner; });
   if (entries_.size() >= kMaxSessions || static_cast<std::size_t>(of_owner) >= kMaxSessionsPerUser) {
     return fail(Reason::TooMany, fmt::format("there are {} sessions, {} of them yours: destroy some first",
                                              entries_.size(), of_owner));
@@ -76,15 +82,21 @@ Result<Sessions::Entry*> Sessions::add(uid_t owner, std::string name, session::R
 }
 
 Status Sessions::check_name(uid_t owner, const std::string& name) const {
+  if (name.size() == kIdCharacters && std::ranges::all_of(name, is_hex)) {
+    return fail(Reason::BadRequest, "a name may not look like an id");
+  }
   if (name.size() > kMaxNameBytes || !is_alnum(name.front()) || !std::ranges::all_of(name, is_name_char)) {
     return fail(
         Reason::BadRequest,
         fmt::format("'{}' is no name: it wants up to {} letters, digits, '.', '_' and '-', and a letter "
                     "or digit first",
-                    escaped(name, kMaxNameBytes), kMaxNameBytes));
+                    name, kMaxNameBytes));
   }
-  if (find_named(owner, name) == nullptr) return {};
-  return fail(Reason::BadRequest, fmt::format("there is a session '{}' already", name));
+  const Entry* other = find_named(owner, name);
+  if (other == nullptr) return {};
+  return fail(Reason::BadRequest, other->destroyed
+                                      ? fmt::format("the session '{}' is being destroyed: try again", name)
+                                      : fmt::format("there is a session '{}' already", name));
 }
 
 std::string Sessions::make_name(uid_t owner, const std::string& workspace) const {
@@ -120,13 +132,17 @@ ApiResult<Sessions::Entry*> Sessions::find(const Viewer& viewer, std::string_vie
     if (found.size() == 1) return found.front();
     if (!found.empty()) break;
   }
-  const std::string shown = escaped(key, kMaxNameBytes);
   if (found.empty()) {
-    return refuse(404, "no_such_session", fmt::format("there is no session '{}'", shown),
+    return refuse(404, "no_such_session", fmt::format("there is no session '{}'", key),
                   "`sallyport list` shows those that there are.");
   }
-  return refuse(400, "bad_request", fmt::format("'{}' can be {} sessions", shown, found.size()),
+  return refuse(400, "bad_request", fmt::format("'{}' can be {} sessions", key, found.size()),
                 "Give one's whole id: `sallyport list --json` has them.");
+}
+
+session::Session* Sessions::present(std::string_view id) const {
+  const auto found = std::ranges::find_if(entries_, [&](const auto& entry) { return entry->id == id; });
+  return found == entries_.end() ? nullptr : (*found)->session.get();
 }
 
 std::vector<const Sessions::Entry*> Sessions::list(const Viewer& viewer) const {
@@ -144,6 +160,7 @@ Status Sessions::start(Entry& entry, Follower follower) {
                 fmt::format("the session '{}' is {}", entry.name, control::name(entry.state)));
   }
   auto stdio = nothing_to_read_or_hear();
+  if (!stdio && entry.passing) erase(entry);
   if (!stdio) return fail(std::move(stdio));
   entry.state = SessionState::Starting;
   entry.started = std::chrono::system_clock::now();

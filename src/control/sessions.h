@@ -82,6 +82,8 @@ class Sessions {
   Result<Entry*> add(uid_t owner, std::string name, session::Request request, Lifetime lifetime = {});
   // By name, by id or by the id's beginning. 404 when there is none that the viewer may see.
   ApiResult<Entry*> find(const Viewer& viewer, std::string_view key);
+  // The one whose present session that is; nullptr when it has ended.
+  session::Session* present(std::string_view id) const;
   std::vector<const Entry*> list(const Viewer& viewer) const;
 
   // One that is new, or has ended. An error: it is neither, and the follower hears nothing. A new one that

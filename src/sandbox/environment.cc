@@ -23,7 +23,8 @@ constexpr std::string_view kInherited[] = {"PATH", "TERM",   "COLORTERM", "LANG"
                                            "TZ",   "EDITOR", "VISUAL",    "PAGER", "NO_COLOR"};
 
 // Of the caller's as well, though not for the sandbox: where its agents' sockets are.
-constexpr std::string_view kDangers[] = {"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST"};
+constexpr std::string_view kDangers[] = {"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST",
+                                         "XDG_RUNTIME_DIR"};
 
 // One combined bundle for all who replace their roots by it.
 constexpr const char* kCaBundleVariables[] = {

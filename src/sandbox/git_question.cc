@@ -15,15 +15,14 @@ namespace sallyport::sandbox {
 namespace {
 
 constexpr char kGit[] = "/usr/bin/git";
-constexpr std::chrono::milliseconds kGitTimeout{5'000};
 // Of address space. An index of half a million files takes a twentieth of it; a hostile one ends git here.
 constexpr rlim_t kMaxGitMemory = 4ULL * 1024 * 1024 * 1024;
 constexpr int kNothingFound = 1;
 constexpr int kConfigFd = 3;
 
 // Everything until the end, or nullopt: too much, or too slow.
-std::optional<std::string> read_answer(int fd, std::size_t max_bytes) {
-  const auto deadline = std::chrono::steady_clock::now() + kGitTimeout;
+std::optional<std::string> read_answer(int fd, std::size_t max_bytes, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   std::string text;
   char piece[16384];
   for (;;) {
@@ -67,7 +66,7 @@ Result<GitAnswer> ask_git(const GitQuestion& question) {
   // It has ended already when this fails.
   const rlimit memory{kMaxGitMemory, kMaxGitMemory};
   (void)::prlimit(child->pid, RLIMIT_AS, &memory, nullptr);
-  auto text = read_answer(reading.get(), question.max_answer_bytes);
+  auto text = read_answer(reading.get(), question.max_answer_bytes, question.timeout);
   if (!text) (void)os::kill_child(*child, SIGKILL);
   const auto ended = os::wait_child(*child);
   if (!text || !ended) return fail(Reason::Internal, "git gave no answer that can be read");

@@ -3,6 +3,7 @@
 // repository itself to look into.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,8 @@
 
 namespace sallyport::sandbox {
 
+inline constexpr std::chrono::milliseconds kGitTimeout{5'000};
+
 struct GitQuestion {
   std::vector<std::string> arguments;          // behind "git"
   std::vector<std::string> environment;        // besides PATH, LC_ALL and GIT_CONFIG_NOSYSTEM
@@ -21,6 +24,7 @@ struct GitQuestion {
   std::optional<os::Ids> become;               // whom to ask as, when root
   std::string home = "/nonexistent";           // whose configuration git reads besides
   std::size_t max_answer_bytes = 1024 * 1024;
+  std::chrono::milliseconds timeout = kGitTimeout;
 };
 
 struct GitAnswer {

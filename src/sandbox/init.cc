@@ -136,6 +136,9 @@ class Init {
     if (command == commands_.end()) return;
     // Of a child that has no group yet, itself.
     if (::kill(-command->second, message.signal) != 0) ::kill(command->second, message.signal);
+    // One that stopped itself would not hear that it shall end; the own command goes on with its caller.
+    const bool ends = message.signal == SIGTERM || message.signal == SIGINT || message.signal == SIGHUP;
+    if (ends && message.command != kOwnCommand) ::kill(-command->second, SIGCONT);
   }
 
   void handle(const Resume&) {

@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t kMaxEntered = 256;
 // Folders below .git/modules looked at for repositories, of one top.
 constexpr std::size_t kMaxModuleFolders = 1024;
-// Of all tops together: each repository may take git as long as one question may.
-constexpr std::chrono::seconds kLookTimeout{30};
+// Of all tops together. The warden waits for it, and with it all of its sessions.
+constexpr std::chrono::seconds kLookTimeout{5};
 constexpr std::size_t kMaxNames = 4096;
 constexpr std::size_t kMaxPointerBytes = 4096;
 constexpr std::size_t kMaxConfigBytes = 1024 * 1024;
@@ -304,13 +304,17 @@ class Look {
   std::optional<std::vector<std::string>> gitlinks(const std::string& tree) {
     std::vector<std::string> links;
     const std::string path = joined(top_->path, tree);
-    const auto list =
-        ask_git({.arguments = {"-C", path, "-c", "core.fsmonitor=false", "-c", "safe.directory=*",
-                               "--literal-pathspecs", "ls-files", "--stage", "-z"},
-                 .environment = {"GIT_DIR=" + path + "/.git", "GIT_OPTIONAL_LOCKS=0"},
-                 .descriptors = {},
-                 .become = become_,
-                 .max_answer_bytes = kMaxListBytes});
+    // Of what is no file git would wait to read: for a writer, say.
+    const auto index = open_beneath(top_->fd.get(), top_->path, joined(tree, ".git/index"), O_PATH);
+    if (index && *index && !is_regular((*index)->get())) return std::nullopt;
+    const auto list = ask_git(
+        {.arguments = {"-C", path, "-c", "core.fsmonitor=false", "-c", "safe.directory=*",
+                       "--literal-pathspecs", "ls-files", "--stage", "-z"},
+         .environment = {"GIT_DIR=" + path + "/.git", "GIT_OPTIONAL_LOCKS=0"},
+         .descriptors = {},
+         .become = become_,
+         .max_answer_bytes = kMaxListBytes,
+         .timeout = std::chrono::ceil<std::chrono::milliseconds>(end_ - std::chrono::steady_clock::now())});
     if (!list || list->code != 0) return std::nullopt;
     for (const std::string_view entry : split(list->text, '\0')) {
       const std::size_t tab = entry.find('\t');

@@ -26,6 +26,8 @@ struct Listed {
 constexpr Listed kInHome[] = {
     {".ssh", "holds ssh keys"},
     {".aws", "holds AWS credentials"},
+    {".config/sallyport", "says where Sallyport's credentials are"},
+    {".local/state/sallyport", "holds Sallyport's audit log and your consents"},
     {".config/gcloud", "holds Google Cloud credentials"},
     {".config/google-cloud", "holds Google Cloud credentials"},
     {".config/gh", "holds GitHub tokens"},

@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "os/safe_path.h"
+#include "sandbox/stdio_check.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -107,7 +108,7 @@ Leak check_mounts(const std::vector<ExpectedMount>& mounts) {
   return std::nullopt;
 }
 
-// A descriptor of a folder outside is a way out by openat(fd, ".."), so also stdin may not be one.
+// Also stdin may be no way out: a folder outside is one by openat(fd, "..").
 Leak check_descriptors(int keep) {
   std::error_code error;
   std::vector<int> open;
@@ -120,9 +121,8 @@ Leak check_descriptors(int keep) {
     struct stat status{};
     if (::fstat(fd, &status) != 0) continue;  // the one that listed the folder
     if (fd > 2 && fd != keep) return leak(Check::Descriptors, fmt::format("descriptor {} came along", fd));
-    if (S_ISDIR(status.st_mode)) {
-      return leak(Check::Descriptors, fmt::format("descriptor {} is a folder outside the sandbox", fd));
-    }
+    const auto why = fd == keep ? std::nullopt : why_way_out(fd);
+    if (why) return leak(Check::Descriptors, fmt::format("descriptor {} {}", fd, *why));
   }
   return std::nullopt;
 }

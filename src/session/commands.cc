@@ -1,26 +1,23 @@
 #include "session/commands.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <utility>
 
 #include "sandbox/profile.h"
+#include "sandbox/stdio_check.h"
 
 namespace sallyport::session {
 namespace {
 
-// A folder would be a way out: what is beside it, and above, can be opened from it.
 Status check(const std::array<Fd, 3>& stdio) {
   for (const Fd& fd : stdio) {
-    struct stat status{};
-    if (!fd || ::fstat(fd.get(), &status) != 0) {
+    if (!fd) {
       return fail(Reason::BadRequest,
                   "a command wants three descriptors: its standard input, output and error");
     }
-    if (S_ISDIR(status.st_mode)) {
-      return fail(Reason::BadRequest,
-                  "a standard descriptor is a folder, which would be a way out of the sandbox");
+    if (const auto why = sandbox::why_way_out(fd.get())) {
+      return fail(Reason::BadRequest, "a standard descriptor " + *why + ", which would be a way out of it");
     }
   }
   return {};
@@ -48,15 +45,16 @@ Result<Commands::Id> Commands::start(const Command& command, const std::array<Fd
   if (!workload) return fail(std::move(workload));
   const Id id = next_;
   next_ = id + 1 == sandbox::kOwnCommand ? 1 : id + 1;
+  auto sent = send_(sandbox::Exec{id, command.terminal},
+                    std::array{workload->get(), stdio[0].get(), stdio[1].get(), stdio[2].get()});
+  if (!sent) return fail(Reason::Overloaded, "the sandbox takes no command now: " + sent.error().detail);
   commands_.emplace(id, std::move(callbacks));
-  send_(sandbox::Exec{id, command.terminal},
-        std::array{workload->get(), stdio[0].get(), stdio[1].get(), stdio[2].get()});
   return id;
 }
 
 void Commands::signal(Id id, int number) {
   if (!commands_.contains(id)) return;
-  send_(sandbox::ForwardSignal{id, static_cast<std::uint8_t>(number)}, {});
+  (void)send_(sandbox::ForwardSignal{id, static_cast<std::uint8_t>(number)}, {});
 }
 
 void Commands::signal_all(int number) {

@@ -34,7 +34,7 @@ class Commands {
   };
 
   // To sallyport-init.
-  using Send = std::function<void(const sandbox::ToInit&, std::span<const int> fds)>;
+  using Send = std::function<Status(const sandbox::ToInit&, std::span<const int> fds)>;
 
   explicit Commands(Send send) : send_(std::move(send)) {}
 

@@ -40,17 +40,21 @@ class CommandsTest : public ::testing::Test {
     return id ? "" : id.error().detail;
   }
 
+  Status send(const sandbox::ToInit& message, std::span<const int> fds) {
+    if (full_) return fail(Reason::Overloaded, "full");
+    sent_.push_back(message);
+    if (!std::holds_alternative<Exec>(message)) return {};
+    EXPECT_EQ(fds.size(), 4U);
+    workload_ = sandbox::unpack_workload(Fd(::dup(fds[0]))).value();
+    return {};
+  }
+
+  bool full_ = false;
   std::vector<sandbox::ToInit> sent_;
   std::optional<sandbox::Workload> workload_;  // of the last Exec
   std::vector<std::string> said_;
-  Commands commands_{[this](const sandbox::ToInit& message, std::span<const int> fds) {
-    sent_.push_back(message);
-    if (!std::holds_alternative<Exec>(message)) return;
-    EXPECT_EQ(fds.size(), 4U);
-    auto workload = sandbox::unpack_workload(Fd(::dup(fds[0])));
-    ASSERT_TRUE(workload);
-    workload_ = std::move(*workload);
-  }};
+  Commands commands_{
+      [this](const sandbox::ToInit& message, std::span<const int> fds) { return send(message, fds); }};
 };
 
 TEST_F(CommandsTest, StartsACommandWithTheSandboxesEnvironmentAndItsOwn) {
@@ -90,6 +94,14 @@ TEST_F(CommandsTest, HasALimit) {
   const auto more = start();
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().reason, Reason::TooMany);
+}
+
+TEST_F(CommandsTest, FailsWhenInitTakesNothing) {
+  full_ = true;
+  const auto id = start();
+  ASSERT_FALSE(id);
+  EXPECT_THAT(id.error().detail, HasSubstr("takes no command now: full"));
+  EXPECT_EQ(commands_.running(), 0U);
 }
 
 TEST_F(CommandsTest, DoesNotBelieveInitMoreThanItsCommandsEnds) {

@@ -6,8 +6,9 @@
 namespace sallyport::session {
 
 struct Places {
-  std::string config;  // the operator's file
-  std::string state;   // a folder; private
+  std::string config;        // the operator's file
+  std::string state;         // a folder; private
+  std::string runtime = "";  // the folder of a daemon's socket
 
   std::string audit() const { return state + "/audit.jsonl"; }
   // The user's consents to policy files.

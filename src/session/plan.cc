@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <ranges>
@@ -57,7 +58,14 @@ sandbox::Dangers dangers_for(const Request& request, const Plan& plan) {
   if (plan.identities.home != request.home) input.own_homes.push_back(plan.identities.home);
   input.other_homes = sandbox::other_homes(passwd_text(), input.own_homes);
   // A sandbox that could write these would write its own permissions, or its own history.
-  input.sallyport_folders = {request.sources.config_path, request.audit_path, request.sources.trust_folder};
+  if (const char* home = std::getenv("HOME"))
+    input.own_homes.emplace_back(home);  // whatever the request says
+  input.sallyport_folders = {request.sources.config_path, request.audit_path, request.sources.trust_folder,
+                             request.state_folder};
+  std::ranges::copy(request.daemon_folders, std::back_inserter(input.sallyport_folders));
+  if (const std::string runtime = caller_variable(request, "XDG_RUNTIME_DIR"); !runtime.empty()) {
+    input.sallyport_folders.push_back(runtime + "/sallyport");
+  }
   std::ranges::copy(plan.credential_files, std::back_inserter(input.sallyport_folders));
   input.ssh_agent = caller_variable(request, "SSH_AUTH_SOCK");
   input.dbus_address = caller_variable(request, "DBUS_SESSION_BUS_ADDRESS");

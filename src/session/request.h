@@ -23,6 +23,7 @@ struct Request {
   std::vector<std::string> environment;        // the caller's, NAME=VALUE; a sandbox gets a short list of it
   std::vector<std::string> extra_environment;  // NAME=VALUE of --env
   std::string state_folder;                    // where the user's own state is kept; private
+  std::vector<std::string> daemon_folders;     // a daemon's own besides, which no sandbox may have
   bool private_git = false;                    // the sandbox gets a clone in the workspace's place
   bool terminal_on_stdin = false;              // standard input is a terminal that was made for the session
 };

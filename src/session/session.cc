@@ -26,8 +26,9 @@ Session::Session(os::EventLoop& loop, Gateway& gateway, Request request, std::ar
       stdio_(std::move(stdio)),
       callbacks_(std::move(callbacks)),
       id_(random_hex(16)),
-      commands_(
-          [this](const sandbox::ToInit& message, std::span<const int> fds) { tell_init(message, fds); }) {}
+      commands_([this](const sandbox::ToInit& message, std::span<const int> fds) {
+        return os::send_packet(init_.get(), sandbox::encode(message), fds);
+      }) {}
 
 Session::~Session() {
   for (const auto& timer : {start_timer_, drain_timer_, coalesce_timer_, stop_timer_}) {

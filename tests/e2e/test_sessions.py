@@ -5,6 +5,7 @@ import grp
 import json
 import os
 import signal
+import socket
 import subprocess
 
 import harness
@@ -200,11 +201,55 @@ class Sessions(Daemon):
         self.new("agent")
         for variable in ("HOME=/x", "GIT_CONFIG_COUNT=0", "SSL_CERT_FILE=/x"):
             self.assert_shows(self.assert_failed(self.exec("agent", "true", "--env", variable)), "set by Sallyport")
-        folder = os.open("/", os.O_RDONLY)
-        try:
-            self.assert_shows(self.assert_failed(self.exec("agent", "true", stdin=folder)), "is a folder")
-        finally:
-            os.close(folder)
+        with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as tcp, \
+                socket.socket(socket.AF_UNIX) as control:
+            folder = os.open("/", os.O_RDONLY)
+            self.addCleanup(os.close, folder)
+            control.connect(str(self.socket))
+            for way_out, words in ((folder, "is a folder"), (tcp, "is a socket"), (control, "leads to a named one")):
+                for outcome in (self.exec("agent", "true", stdin=way_out), self.stage.run("true", stdin=way_out)):
+                    self.assert_shows(self.assert_failed(outcome), words)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            self.assert_ok(self.exec("agent", "echo through the pair >&0", stdin=theirs))
+            self.assertEqual(ours.recv(100), b"through the pair\n")
+
+    def test_a_sandbox_does_not_get_what_is_the_daemons(self):
+        for folder in (self.state, self.state / "clones", self.state / "trust", self.socket.parent, self.socket,
+                       self.stage.config.parent):
+            for option in ("--mount", "--workspace"):
+                with self.subTest(folder, option=option):
+                    refused = self.assert_failed(self.sallyport("new", option, folder))
+                    self.assertNotIn("bug", refused.text)
+        self.assertEqual(self.sessions(), [])
+
+    def test_who_hangs_up_harms_nobody(self):
+        body = json.dumps({"workspace": str(self.stage.work), "home": str(self.stage.home), "git": ["forge.test/a/b"]})
+        request = (f"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                   f"Content-Length: {len(body)}\r\n\r\n{body}").encode()
+        for _ in range(12):  # fewer than a user may have connected
+            with socket.socket(socket.AF_UNIX) as caller:
+                caller.connect(str(self.socket))
+                caller.sendall(request)
+        self.daemon.wait_for(lambda: self.sessions() == [], "the end of sessions that nobody wants")
+        self.daemon.wait_for(lambda: not self.daemon.pids_of("bwrap"), "their sandboxes' end")
+
+    def test_a_command_that_stopped_itself_can_be_ended(self):
+        self.new("agent")
+        running = self.stage.spawn(self.argv("exec", "agent", "--", "sh", "-c", ": >ready; kill -STOP $$"))
+        running.wait_for((self.stage.work / "ready").exists, "the command")
+        running.process.send_signal(signal.SIGTERM)
+        self.assertEqual(running.finish().code, EXIT_SIGNAL_BASE + signal.SIGTERM)
+
+    def test_what_would_hold_git_up_is_told_and_not_waited_for(self):
+        (self.stage.work / ".git").mkdir()
+        git = ["git", "init", "-q", self.stage.work]
+        subprocess.run(git, check=True, env={"PATH": harness.PATH, "HOME": "/nonexistent"})
+        for path in (self.stage.work / ".git", *(self.stage.work / ".git").rglob("*")):
+            os.chown(path, self.stage.sandbox_uid, self.stage.sandbox_uid)
+        self.new("agent")
+        self.assert_ok(self.exec("agent", "mkfifo .git/index"))
+        self.assert_shows(self.assert_ok(self.sallyport("stop", "agent")), "git cannot list the submodules")
 
     def test_what_fails_half_way_or_loses_its_caller_leaves_nothing(self):
         vault = self.daemon.pids_of("sallyport-vault")[0]
