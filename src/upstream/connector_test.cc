@@ -314,6 +314,7 @@ TEST_F(ConnectorTest, AHeadThatDripsIsLimitedInAllAndNotFromByteToByte) {
   const auto head = net::test::run(worker, exchange->read_head());
   ASSERT_FALSE(head);
   EXPECT_EQ(head.error().reason, Reason::UpstreamTimeout);
+  // NOLINTNEXTLINE(bugprone-infinite-loop): the coroutine ends it
   while (!over) net::test::run(worker, worker.sleep(milliseconds(1)));
 }
 

@@ -27,9 +27,10 @@ class VaultProcess : public testing::Test {
     auto process = os::socket_pair(os::SocketKind::Packet).value();
     auto session = os::socket_pair(os::SocketKind::Packet).value();
     std::vector<std::string> argv = {SALLYPORT_VAULT};
-    if (::geteuid() == 0)
+    if (::geteuid() == 0) {
       argv.insert(argv.end(),
                   {"--uid", std::to_string(kVaultIds.uid), "--gid", std::to_string(kVaultIds.gid)});
+    }
     os::SpawnSpec spec;
     spec.program = SALLYPORT_VAULT;
     spec.argv = argv;
