@@ -135,6 +135,7 @@ PrivateGit::~PrivateGit() {
     kill_all(command_->child);
     (void)os::wait_child(command_->child);
   }
+  if (holds_work_) set_aside();
   if (!folder_.empty()) remove_tree(folder_);
 }
 
@@ -242,7 +243,7 @@ void PrivateGit::on_packed(const Result<std::string>& packed) {
   auto bundle = open(path, sandbox::Access::ReadOnly);
   const auto bytes = bundle_head(path);
   if (!bundle || !bytes) return keep("what was packed cannot be read");
-  if (bytes->empty()) return told_({"private clone: nothing was committed or changed in it"});
+  if (bytes->empty()) return tell({"private clone: nothing was committed or changed in it"});
   const auto head = sandbox::parse_bundle_head(*bytes);
   if (!head) return keep(head.error().detail);
   auto real = copy_of(real_);
@@ -273,13 +274,24 @@ void PrivateGit::on_fetched(const Result<std::string>& names) {
       fmt::format("private clone: drop with: git for-each-ref --format='delete %(refname)' {} | "
                   "git update-ref --stdin",
                   prefix));
+  tell(std::move(lines));
+}
+
+// Where it is then.
+std::string PrivateGit::set_aside() {
+  std::string kept = setup_.clones_folder + "/" + std::string(kKept) + setup_.session;
+  if (::rename(folder_.c_str(), kept.c_str()) == 0) folder_.clear();
+  return kept;
+}
+
+void PrivateGit::tell(std::vector<std::string> lines) {
+  holds_work_ = false;
   told_(std::move(lines));
 }
 
 void PrivateGit::keep(const std::string& why) {
-  const std::string kept = setup_.clones_folder + "/" + std::string(kKept) + setup_.session;
-  if (::rename(folder_.c_str(), kept.c_str()) == 0) folder_.clear();
-  told_(
+  const std::string kept = set_aside();
+  tell(
       {fmt::format("private clone: its commits did not come back: {}", why),
        fmt::format(
            "private clone: it is kept in {}/work. Run no git in there: what it holds was made in the sandbox",

@@ -46,7 +46,9 @@ class PrivateGit {
   using Told = std::function<void(std::vector<std::string> lines)>;
 
   PrivateGit(os::EventLoop& loop, Setup setup);
-  ~PrivateGit();  // ends what runs and removes the clone, unless it is kept
+  // Ends what runs and removes the clone, unless it is kept: because its commits did not come back, or had no
+  // time to.
+  ~PrivateGit();
   PrivateGit(const PrivateGit&) = delete;
   PrivateGit& operator=(const PrivateGit&) = delete;
 
@@ -59,6 +61,8 @@ class PrivateGit {
   // `real`: the workspace. Afterwards clone() is to be mounted in its place.
   void make(const sandbox::Mount& real, Done done);
   Result<sandbox::Mount> clone(const std::string& path) const;
+  // The sandbox runs: from now on the clone may hold commits.
+  void hold() { holds_work_ = true; }
   // After everything of the sandbox has ended. Never fails: what went wrong is in the lines.
   void bring_back(Told told);
 
@@ -91,6 +95,8 @@ class PrivateGit {
   void on_packed(const Result<std::string>& packed);
   void on_fetched(const Result<std::string>& names);
   void keep(const std::string& why);
+  std::string set_aside();
+  void tell(std::vector<std::string> lines);
   Result<sandbox::Mount> open(const std::string& path, sandbox::Access access) const;
 
   os::EventLoop& loop_;
@@ -99,6 +105,7 @@ class PrivateGit {
   std::optional<Fd> lock_;
   sandbox::Mount real_;
   std::string start_;  // what was there before
+  bool holds_work_ = false;
   Told told_;
   std::unique_ptr<Command> command_;  // while one runs
 };

@@ -250,7 +250,10 @@ Status Session::open_packet_log() {
 void Session::go() {
   if (phase_ != Phase::Usable) return;
   phase_ = Phase::Running;
-  if (private_git_) commits_ = Commits::InTheClone;
+  if (private_git_) {
+    commits_ = Commits::InTheClone;
+    private_git_->hold();
+  }
   if (start_timer_) loop_.cancel(*start_timer_);
   start_timer_.reset();
   tell_init(sandbox::Go{});

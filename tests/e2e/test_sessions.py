@@ -317,6 +317,19 @@ class Sessions(Daemon):
         self.assertIn("inside", refs.stdout)
 
 
+    def test_commits_that_had_no_time_to_come_back_are_kept(self):
+        self.test_commits_of_a_private_clone_come_back()
+        self.assert_ok(self.sallyport("start", "agent", "--quiet"))
+        # Git waits for a writer of this one, until it is ended.
+        self.assert_ok(self.exec("agent", "git commit -q --allow-empty -m late\nrm -f .git/packed-refs\nmkfifo .git/packed-refs",
+                                 *harness.AUTHOR))
+        self.daemon.process.send_signal(signal.SIGTERM)
+        self.daemon.wait_for(lambda: self.daemon.pids_of("git"), "git")
+        self.daemon.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.daemon.finish().code, 0)
+        self.assertEqual([path.name[:5] for path in (self.state / "clones").iterdir()], ["kept-"])
+
+
 class OfOthers(Daemon):
     """At the daemon of a whole host."""
 
