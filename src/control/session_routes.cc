@@ -46,7 +46,7 @@ class SessionRoutes {
   SessionRoutes(Sessions& sessions, const ApiAccess& access, session::Places places)
       : sessions_(sessions), access_(access), places_(std::move(places)) {}
 
-  void create(const Call& call, Answer answer) {
+  void create(Call& call, Answer answer) {
     // What a user names would have to be opened as that user, and the daemon's own files are not the user's.
     if (!access_.is_master(call.peer.uid)) {
       return answer.refuse(
@@ -68,37 +68,37 @@ class SessionRoutes {
     start_entry(**entry, shared);
   }
 
-  void list(const Call& call, Answer answer) {
+  void list(Call& call, Answer answer) {
     json::array all;
     for (const Sessions::Entry* entry : sessions_.list(viewer(call))) all.push_back(to_json(*entry));
     answer.send(200, json::object{{"sessions", std::move(all)}});
   }
 
-  void show(const Call& call, Answer answer) {
+  void show(Call& call, Answer answer) {
     auto entry = find(call);
     if (!entry) return answer.refuse(entry.error());
     answer.send(200, to_json(**entry));
   }
 
-  void start(const Call& call, Answer answer) {
+  void start(Call& call, Answer answer) {
     auto entry = find(call);
     if (!entry) return answer.refuse(entry.error());
     start_entry(**entry, std::make_shared<Answer>(std::move(answer)));
   }
 
-  void stop(const Call& call, Answer answer) {
+  void stop(Call& call, Answer answer) {
     auto entry = find(call);
     if (!entry) return answer.refuse(entry.error());
     sessions_.stop(**entry, follower(SessionState::Ended, std::make_shared<Answer>(std::move(answer))));
   }
 
-  void destroy(const Call& call, Answer answer) {
+  void destroy(Call& call, Answer answer) {
     auto entry = find(call);
     if (!entry) return answer.refuse(entry.error());
     sessions_.destroy(**entry, follower(SessionState::Ended, std::make_shared<Answer>(std::move(answer))));
   }
 
-  void exec(Call call, Answer answer) {
+  void exec(Call& call, Answer answer) {
     auto entry = find(call);
     if (!entry) return answer.refuse(entry.error());
     auto command = read_command(call.body);
@@ -116,7 +116,7 @@ class SessionRoutes {
         std::make_shared<Answer>(std::move(answer)));
   }
 
-  void signal(const Call& call, Answer answer) {
+  void signal(Call& call, Answer answer) {
     auto entry = find(call);
     if (!entry) return answer.refuse(entry.error());
     auto number = read_signal(call.body);
@@ -136,7 +136,7 @@ class SessionRoutes {
   }
 
   // Notices as they come, then the session.
-  static Sessions::Follower follower(SessionState until, SharedAnswer answer) {
+  static Sessions::Follower follower(SessionState until, const SharedAnswer& answer) {
     return {.until = until,
             .on_notice = [answer](const std::string& text) { answer->line({{"notice", shown(text)}}); },
             .on_done =
@@ -193,9 +193,8 @@ class SessionRoutes {
 std::vector<Route> session_routes(Sessions& sessions, const ApiAccess& access, session::Places places) {
   const auto calls = std::make_shared<SessionRoutes>(sessions, access, std::move(places));
   const auto to = [&](auto method) {
-    return [calls, method](Call call, Answer answer) {
-      std::invoke(method, *calls, std::move(call), std::move(answer));
-    };
+    return
+        [calls, method](Call call, Answer answer) { std::invoke(method, *calls, call, std::move(answer)); };
   };
   const std::string one = "/v1/sessions/{session}";
   std::vector<Route> routes;

@@ -258,9 +258,9 @@ void Sessions::end_all(std::function<void()> on_ended) {
     if (entry->session) live.push_back(entry.get());
   }
   if (live.empty()) return on_all_ended_();
-  for (Entry* entry : live)
-    stop(*entry,
-         {.until = SessionState::Ended, .on_notice = {}, .on_done = [](const Status&, const Entry&) {}});
+  const Follower nobody{
+      .until = SessionState::Ended, .on_notice = {}, .on_done = [](const Status&, const Entry&) {}};
+  for (Entry* entry : live) stop(*entry, nobody);
 }
 
 std::size_t Sessions::running() const {
