@@ -26,8 +26,6 @@ struct Listed {
 constexpr Listed kInHome[] = {
     {".ssh", "holds ssh keys"},
     {".aws", "holds AWS credentials"},
-    {".config/sallyport", "says where Sallyport's credentials are"},
-    {".local/state/sallyport", "holds Sallyport's audit log and your consents"},
     {".config/gcloud", "holds Google Cloud credentials"},
     {".config/google-cloud", "holds Google Cloud credentials"},
     {".config/gh", "holds GitHub tokens"},
@@ -47,6 +45,8 @@ constexpr Listed kInHome[] = {
     {".claude", "holds an agent's credentials"},
     {".codex", "holds an agent's credentials"},
     {".gemini", "holds an agent's credentials"},
+    {".config/sallyport", "is Sallyport's own folder"},
+    {".local/state/sallyport", "is Sallyport's own folder"},
 };
 
 constexpr Listed kOfTheHost[] = {

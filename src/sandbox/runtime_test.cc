@@ -223,16 +223,18 @@ TEST(Sandbox, GivesACommandItsTerminal) {
   auto pty = open_pty(outer.get());
   ASSERT_TRUE(pty.has_value());
   trial.go();
-  trial.exec(1, {"sh", "-c", "stty size; cat </dev/tty"}, pty->slave.get());
+  trial.exec(1, {"sh", "-c", "stty size; echo ready; exec sleep 1000"}, pty->slave.get());
   pty->slave.reset();
   EXPECT_EQ(std::get<Started>(trial.receive()).command, 1U);
   std::string shown;
-  while (!shown.contains("24 80")) {
+  // A shell that waits for a command leaves Ctrl-C to it: until stty is gone.
+  while (!shown.contains("ready")) {
     ASSERT_TRUE(os::wait_readable(pty->master.get(), std::chrono::seconds(20)).value_or(false));
     char piece[256];
     const ssize_t got = ::read(pty->master.get(), piece, sizeof piece);
     if (got > 0) shown.append(piece, static_cast<std::size_t>(got));
   }
+  EXPECT_THAT(shown, HasSubstr("24 80"));
   ASSERT_EQ(::write(pty->master.get(), "\x03", 1), 1);
   EXPECT_EQ(std::get<Exited>(trial.receive()).signal, SIGINT);
 }
