@@ -194,7 +194,7 @@ std::vector<Route> session_routes(Sessions& sessions, const ApiAccess& access, s
   const auto calls = std::make_shared<SessionRoutes>(sessions, access, std::move(places));
   const auto to = [&](auto method) {
     return
-        [calls, method](Call call, Answer answer) { std::invoke(method, *calls, call, std::move(answer)); };
+        [calls, method](Call&& call, Answer answer) { std::invoke(method, *calls, call, std::move(answer)); };
   };
   const std::string one = "/v1/sessions/{session}";
   std::vector<Route> routes;
