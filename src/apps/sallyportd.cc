@@ -2,6 +2,7 @@
 // ends; by itself it is the gateway of a host, and stays.
 
 #include <grp.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -64,8 +65,10 @@ int serve_host(control::Daemon::Setup setup) {
 
 session::Places usual_places() {
   if (::geteuid() == 0) return session::system_places();
-  const char* home = std::getenv("HOME");
-  return session::user_places(home != nullptr && home[0] == '/' ? home : "/nonexistent");
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
+    return session::user_places(home);
+  const passwd* account = ::getpwuid(::geteuid());
+  return session::user_places(account != nullptr ? account->pw_dir : "/nonexistent");
 }
 
 // What is wrong with the option, or "".

@@ -48,6 +48,7 @@ class Daemon(unittest.TestCase):
     def start(self, *options):
         environment = {"PATH": os.environ["PATH"], "NOTIFY_SOCKET": str(self.folder / "notify"),
                        "XDG_RUNTIME_DIR": str(self.runtime)}
+        options = ("--state", self.folder / "state", *options)
         if self.uid == 0:
             options = ("--socket", self.socket, *options)
         daemon = subprocess.Popen([DAEMON, *options], env=environment, user=self.uid, group=self.uid, extra_groups=[],
