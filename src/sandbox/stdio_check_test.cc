@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -51,6 +54,29 @@ TEST(StdioCheck, RefusesSocketsThatLeadElsewhere) {
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
   EXPECT_THAT(why(Fd(ends[0])), HasSubstr("is a socket"));
   ::close(ends[1]);
+}
+
+TEST(StdioCheck, TakesTheJournalsSocket) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can put a socket there";
+  // In a child with mounts of its own.
+  const std::string said = in_child([]() -> std::string {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", "/run", "tmpfs", 0, nullptr) != 0) {
+      return "no mount";
+    }
+    ::mkdir("/run/systemd", 0755);
+    ::mkdir("/run/systemd/journal", 0755);
+    const std::string path = "/run/systemd/journal/stdout";
+    const Fd journal = listen_at(path);
+    const Fd client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    if (::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+      return "no way";
+    return why(client);
+  });
+  EXPECT_EQ(said, "");
 }
 
 TEST(StdioCheck, RefusesAConnectionToANamedSocket) {
