@@ -34,16 +34,17 @@ class Exec {
       : loop_(loop), daemon_(std::move(daemon)), terminal_(terminal), options_(options) {}
 
   int execute(const std::string& path) {
+    // Before there is a command that they could be meant for.
+    const auto heard =
+        loop_.on_signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH},
+                         [this](int number) { on_signal(number); });
+    if (!heard) return failed(heard.error());
     const std::array<int, 3> stdio = terminal_.sandbox_descriptors();
     auto stream = daemon_.stream(
         {.method = "POST", .target = path, .body = request(), .descriptors = {stdio.begin(), stdio.end()}});
     if (!stream) return failed(stream.error());
     stream_.emplace(std::move(*stream));
     terminal_.close_sandbox_side();
-    const auto heard =
-        loop_.on_signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH},
-                         [this](int number) { on_signal(number); });
-    if (!heard) return failed(heard.error());
     loop_.watch(stream_->socket(), POLLIN, [this](short) { read_lines(); });
     // What came with the answer's head is not seen by poll(2).
     if (read_lines()) {

@@ -63,7 +63,7 @@ class SessionRoutes {
     const auto shared = std::make_shared<Answer>(std::move(answer));
     // Whoever wanted it is gone before it runs: nobody would know of it.
     shared->when_gone([this, owner = (*entry)->owner, name = (*entry)->name] {
-      if (auto left = sessions_.find({.uid = owner}, name)) sessions_.destroy(**left, nobody());
+      if (auto left = sessions_.find({.uid = owner}, name)) sessions_.destroy(**left, Sessions::nobody());
     });
     start_entry(**entry, shared);
   }
@@ -129,12 +129,6 @@ class SessionRoutes {
   }
 
  private:
-  static Sessions::Follower nobody() {
-    return {.until = SessionState::Ended,
-            .on_notice = nullptr,
-            .on_done = [](const Status&, const Sessions::Entry&) {}};
-  }
-
   // Notices as they come, then the session.
   static Sessions::Follower follower(SessionState until, const SharedAnswer& answer) {
     return {.until = until,

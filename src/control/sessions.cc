@@ -55,6 +55,10 @@ std::string_view name(SessionState state) {
   return "";
 }
 
+Sessions::Follower Sessions::nobody() {
+  return {.until = SessionState::Ended, .on_notice = nullptr, .on_done = [](const Status&, const Entry&) {}};
+}
+
 Sessions::~Sessions() {
   if (burial_) loop_.cancel(*burial_);
   for (const auto& entry : entries_) {
@@ -258,9 +262,7 @@ void Sessions::end_all(std::function<void()> on_ended) {
     if (entry->session) live.push_back(entry.get());
   }
   if (live.empty()) return on_all_ended_();
-  const Follower nobody{
-      .until = SessionState::Ended, .on_notice = {}, .on_done = [](const Status&, const Entry&) {}};
-  for (Entry* entry : live) stop(*entry, nobody);
+  for (Entry* entry : live) stop(*entry, nobody());
 }
 
 std::size_t Sessions::running() const {

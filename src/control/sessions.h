@@ -50,6 +50,8 @@ class Sessions {
     // Last. An error: it ended without having run.
     std::function<void(const Status&, const Entry&)> on_done;
   };
+  // Of an end that nobody waits for.
+  static Follower nobody();
 
   struct Entry {
     std::string name;

@@ -430,6 +430,8 @@ void Session::fail_session(Error error) {
 
 // Kills everything in it: bubblewrap is the first process of a namespace.
 void Session::end_sandbox() {
+  if (phase_ == Phase::Over)
+    return;  // the time that stop() gave ran out in the very turn in which all had ended
   phase_ = Phase::Ending;
   if (!sandbox_) return finish_when_drained();
   (void)os::kill_child(*sandbox_, SIGKILL);
