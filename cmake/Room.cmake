@@ -1,12 +1,16 @@
-# sallyport_room(NAME LINKS room... SYSTEM target...)
+# sallyport_room(NAME LINKS room... SYSTEM target... APART file...)
 #
 # One static library a folder of src/. Every x.cc belongs to it; x_test.cc goes into the room's test program and
 # x_fuzz.cc becomes a fuzz target of its own. LINKS is the whole list of rooms that this one may include
 # (ARCHITECTURE.md, "Rooms"); tests/lint checks the #include lines against the same lists.
+#
+# Where files are compiled several at once (CMAKE_UNITY_BUILD, see the presets), APART are those compiled alone: they
+# have names in their unnamed namespace that another file of the room has as well.
 function(sallyport_room name)
-  cmake_parse_arguments(ROOM "" "" "LINKS;SYSTEM;TEST_LINKS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "LINKS;SYSTEM;TEST_LINKS;APART" ${ARGN})
 
   file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cc)
+  set_source_files_properties(${ROOM_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set(tests ${sources})
   set(fuzzers ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -14,6 +18,10 @@ function(sallyport_room name)
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cc$")
 
   add_library(room_${name} STATIC ${sources})
+  # sallyport-init takes from the libraries only the files whose functions it calls.
+  if(NOT SALLYPORT_SANITIZE)
+    set_target_properties(room_${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   target_include_directories(room_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   foreach(link ${ROOM_LINKS})
     target_link_libraries(room_${name} PUBLIC room_${link})

@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "cli/doctor.h"
 #include "cli/exec_command.h"
 #include "cli/gateway_command.h"
+#include "cli/gateway_start.h"
+#include "cli/logs_command.h"
 #include "cli/policy_command.h"
 #include "cli/run_command.h"
 #include "cli/serve_command.h"
@@ -28,10 +31,17 @@ struct Execute {
   int operator()(const cli::ExplainOptions& options) const { return cli::policy_explain(options); }
   int operator()(const cli::TrustOptions& options) const { return cli::policy_trust(options); }
   int operator()(const cli::NewOptions& options) const { return cli::new_session(options); }
+  int operator()(const cli::AdoptOptions& options) const { return cli::adopt_container(options); }
   int operator()(const cli::ExecOptions& options) const { return cli::exec_command(options); }
   int operator()(const cli::ListOptions& options) const { return cli::list_sessions(options); }
+  int operator()(const cli::LogsOptions& options) const { return cli::show_log(options); }
+  int operator()(const cli::AttachOptions& options) const { return cli::attach_command(options); }
   int operator()(const cli::StatusOptions& options) const { return cli::show_session(options); }
   int operator()(const cli::GatewayStatusOptions& options) const { return cli::gateway_status(options); }
+  int operator()(const cli::DoctorOptions& options) const { return cli::doctor(options); }
+  int operator()(const cli::GatewayStartOptions& options) const { return cli::gateway_start(options); }
+  int operator()(const cli::GatewayStopOptions& options) const { return cli::gateway_stop(options); }
+  int operator()(const cli::GatewayReloadOptions& options) const { return cli::gateway_reload(options); }
   int operator()(const cli::SessionOptions& options) const { return cli::act_on_sessions(options); }
 };
 

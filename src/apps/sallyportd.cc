@@ -23,7 +23,7 @@ using namespace sallyport;
 
 constexpr const char* kHelp = R"(sallyportd: the gateway of a host, one for all of its sandboxes
 
-  sallyportd [--socket PATH] [--group NAME] [--config FILE] [--state FOLDER]
+  sallyportd [--socket PATH] [--group NAME] [--config FILE] [--state FOLDER] [--engine PATH]
 
   --socket PATH   where it is reached: an absolute path, in a folder of its own.
                   Default: /run/sallyport/control.sock, or as a user $XDG_RUNTIME_DIR/sallyport/control.sock
@@ -31,6 +31,7 @@ constexpr const char* kHelp = R"(sallyportd: the gateway of a host, one for all 
   --config FILE   the operator's file. Default: /etc/sallyport/config.toml, or as a user the one of `sallyport run`
   --state FOLDER  where the audit log is kept, and what a session with a private clone works on.
                   Default: /var/lib/sallyport, or as a user $XDG_STATE_HOME/sallyport (~/.local/state/sallyport)
+  --engine PATH   the socket of the container engine that `sallyport new --image` uses. Default: /run/docker.sock
 
 It stays in the foreground, and ends by SIGTERM or Ctrl-C. A service manager is told when it is ready (sd_notify).
 Exit codes: 0 it was ended, 1 it could not start or go on, 2 wrong usage. docs/control-api.md has the calls.
@@ -82,6 +83,7 @@ std::string set_option(control::Daemon::Setup& setup, std::string_view option, c
   std::string* path = option == "--socket"   ? &setup.socket
                       : option == "--config" ? &setup.places.config
                       : option == "--state"  ? &setup.places.state
+                      : option == "--engine" ? &setup.engine
                                              : nullptr;
   if (path == nullptr) return "'" + std::string(option) + "' is no option; see sallyportd --help";
   if (!value.starts_with('/')) return std::string(option) + " wants an absolute path";
@@ -93,6 +95,7 @@ int run(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--embedded") return serve_embedded();
   control::Daemon::Setup setup;
   setup.places = usual_places();
+  setup.engine = container::kDockerSocket;
   for (int i = 1; i < argc; ++i) {
     const std::string_view option = argv[i];
     if (option == "--help" || option == "-h") return std::fputs(kHelp, stdout) < 0 ? 1 : 0;

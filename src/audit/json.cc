@@ -189,6 +189,8 @@ std::string json_line(const Stamp& stamp, Event event) {
       .text("session", stamp.session)
       .text("kind", name(event.kind));
   put_fields(line, event);
+  // Behind what recover.h reads: an image's name is in it.
+  line.text("container", stamp.container);
   line.close();
   out += '\n';
   return out;

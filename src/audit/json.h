@@ -15,6 +15,7 @@ struct Stamp {
   std::chrono::system_clock::time_point time;
   std::uint64_t sequence = 0;
   std::string session;
+  std::string container{};  // what engine and kernel call the session's; "" when it is none of an engine's
 };
 
 std::string_view name(Kind kind);    // "session_start"

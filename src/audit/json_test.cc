@@ -104,7 +104,7 @@ TEST(JsonLine, OfEveryKindHasExactlyTheDocumentedFields) {
     const auto row = documented.fields_of_kind.find(std::string(name(kind)));
     ASSERT_NE(row, documented.fields_of_kind.end());
     std::set<std::string> expected = row->second;
-    expected.insert({"time", "seq", "session", "kind"});
+    expected.insert({"time", "seq", "session", "container", "kind"});
 
     std::set<std::string> written;
     for (const auto& field : read(json_line(stamp(), full_event(kind)))) {
@@ -120,7 +120,7 @@ TEST(JsonLine, OfEveryKindHasExactlyTheDocumentedFields) {
 
 TEST(JsonLine, EveryDocumentedFieldIsInSomeKind) {
   const Documented documented = read_documentation();
-  std::set<std::string> used = {"time", "seq", "session", "kind"};
+  std::set<std::string> used = {"time", "seq", "session", "container", "kind"};
   for (const auto& [kind, fields] : documented.fields_of_kind) used.insert(fields.begin(), fields.end());
   for (const auto& [field, type] : documented.type_of_field) EXPECT_TRUE(used.contains(field)) << field;
 }
@@ -129,12 +129,13 @@ TEST(JsonLine, OfARefusalIsThisText) {
   Event event = full_event(Kind::Refused);
   event.refs.clear();
   event.refs_total = 0;
-  EXPECT_EQ(json_line(stamp(), event),
-            R"({"time":"2023-11-14T22:13:20.000042Z","seq":5,"session":"s1","kind":"refused","request":"r1",)"
-            R"("entry":"tls","destination":"198.18.0.5:443","scheme":"https","host":"github.com","port":443,)"
-            R"("method":"POST","path":"/acme/widget/git-receive-pack","rule":"sallyport.toml:3",)"
-            R"("reason":"repo_not_granted","detail":"closest is another","refs":[],"refs_total":0})"
-            "\n");
+  EXPECT_EQ(
+      json_line(stamp(), event),
+      R"({"time":"2023-11-14T22:13:20.000042Z","seq":5,"session":"s1","kind":"refused","request":"r1",)"
+      R"("entry":"tls","destination":"198.18.0.5:443","scheme":"https","host":"github.com","port":443,)"
+      R"("method":"POST","path":"/acme/widget/git-receive-pack","rule":"sallyport.toml:3",)"
+      R"("reason":"repo_not_granted","detail":"closest is another","refs":[],"refs_total":0,"container":""})"
+      "\n");
 }
 
 TEST(JsonLine, StaysOneLineAndGivesEveryByteBack) {

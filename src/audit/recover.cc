@@ -76,4 +76,14 @@ std::vector<Unfinished> unfinished_sessions(std::string_view lines) {
   return result;
 }
 
+std::string_view session_of(std::string_view line) {
+  const auto parsed = parse_line(line);
+  return parsed ? parsed->session : std::string_view();
+}
+
+bool ends_session(std::string_view line) {
+  const auto parsed = parse_line(line);
+  return parsed && parsed->kind == "session_end";
+}
+
 }  // namespace sallyport::audit

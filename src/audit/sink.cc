@@ -167,10 +167,10 @@ Status Sink::begin_session(std::string_view session) {
     event.kind = Kind::End;
     for (const std::string& request : left.open_requests) {
       event.request = request;
-      if (auto done = write_line(left.session, ++sequence, event); !done) return done;
+      if (auto done = write_line({clock_(), ++sequence, left.session, ""}, event); !done) return done;
     }
     event.kind = Kind::SessionEnd;
-    if (auto done = write_line(left.session, ++sequence, event); !done) return done;
+    if (auto done = write_line({clock_(), ++sequence, left.session, ""}, event); !done) return done;
   }
   return {};
 }
@@ -178,14 +178,14 @@ Status Sink::begin_session(std::string_view session) {
 Status Sink::append(std::string_view session, Event event) {
   auto lock = FileLock::take(file_.get());
   if (!lock) return fail(std::move(lock));
-  auto written = write_line(session, next_, std::move(event));
+  auto written = write_line({clock_(), next_, std::string(session), container_}, std::move(event));
   if (written) ++next_;
   return written;
 }
 
 // Under the lock.
-Status Sink::write_line(std::string_view session, std::uint64_t sequence, Event event) {
-  const std::string line = json_line({clock_(), sequence, std::string(session)}, std::move(event));
+Status Sink::write_line(const Stamp& stamp, Event event) {
+  const std::string line = json_line(stamp, std::move(event));
   const off_t start = ::lseek(file_.get(), 0, SEEK_END);
   if (start < 0) return fail_errno(Reason::AuditUnavailable, "size of the audit log");
   const ssize_t written = write_once(file_.get(), line);

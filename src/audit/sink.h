@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "audit/event.h"
+#include "audit/json.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -34,6 +35,9 @@ class Sink {
   static constexpr std::size_t kMaxRecoveredBytes = 8 * 1024 * 1024;
   Status begin_session(std::string_view session);
 
+  // From now on in every line that append() writes.
+  void set_container(std::string container) { container_ = std::move(container); }
+
   // Writes the event as one line with one write(2). AuditUnavailable when it could not be written whole; then
   // no part of it stays, and its number is used again.
   Status append(std::string_view session, Event event);
@@ -44,8 +48,9 @@ class Sink {
  private:
   Status end_torn_line();
   Result<std::string> read_end() const;
-  Status write_line(std::string_view session, std::uint64_t sequence, Event event);
+  Status write_line(const Stamp& stamp, Event event);
 
+  std::string container_;
   Fd file_;
   Clock clock_;
   std::uint64_t bytes_written_ = 0;

@@ -65,10 +65,10 @@ TEST_F(SinkTest, WritesNumberedLinesAndMakesAPrivateFile) {
   ASSERT_TRUE(sink->append("s1", event(Kind::SessionEnd)));
   EXPECT_EQ(content(),
             R"({"time":"1970-01-01T12:00:00.000000Z","seq":1,"session":"s1","kind":"session_start",)"
-            R"("reason":"none","detail":""})"
+            R"("reason":"none","detail":"","container":""})"
             "\n"
             R"({"time":"1970-01-01T12:00:00.000000Z","seq":2,"session":"s1","kind":"session_end",)"
-            R"("reason":"none","detail":""})"
+            R"("reason":"none","detail":"","container":""})"
             "\n");
   struct stat about{};
   ASSERT_EQ(::stat(path().c_str(), &about), 0);
@@ -190,14 +190,15 @@ TEST_F(SinkTest, EndsInTheNameOfADeadSessionWhatItLeftOpen) {
   auto sink = open();
   ASSERT_TRUE(sink);
   ASSERT_TRUE(sink->begin_session(kNew));
-  EXPECT_EQ(content().substr(before.size()),
-            R"({"time":"1970-01-01T12:00:00.000000Z","seq":5,"session":"0123456789abcdef0123456789abcdef",)"
-            R"("kind":"end","request":"open","reason":"interrupted","detail":"written at the next start",)"
-            R"("status":0,"bytes_in":0,"bytes_out":0,"duration_us":0})"
-            "\n"
-            R"({"time":"1970-01-01T12:00:00.000000Z","seq":6,"session":"0123456789abcdef0123456789abcdef",)"
-            R"("kind":"session_end","reason":"interrupted","detail":"written at the next start"})"
-            "\n");
+  EXPECT_EQ(
+      content().substr(before.size()),
+      R"({"time":"1970-01-01T12:00:00.000000Z","seq":5,"session":"0123456789abcdef0123456789abcdef",)"
+      R"("kind":"end","request":"open","reason":"interrupted","detail":"written at the next start",)"
+      R"("status":0,"bytes_in":0,"bytes_out":0,"duration_us":0,"container":""})"
+      "\n"
+      R"({"time":"1970-01-01T12:00:00.000000Z","seq":6,"session":"0123456789abcdef0123456789abcdef",)"
+      R"("kind":"session_end","reason":"interrupted","detail":"written at the next start","container":""})"
+      "\n");
 
   const std::string recovered = content();
   auto next = open();
@@ -257,8 +258,9 @@ TEST_F(SinkTest, FindsADeadSessionWhenTheEndBeginsInTheMiddleOfALine) {
   }
   auto sink = open();
   ASSERT_TRUE(sink && sink->begin_session(kNew));
-  EXPECT_TRUE(content().ends_with(R"("reason":"interrupted","detail":"written at the next start"})"
-                                  "\n"));
+  EXPECT_TRUE(
+      content().ends_with(R"("reason":"interrupted","detail":"written at the next start","container":""})"
+                          "\n"));
 }
 
 TEST_F(SinkTest, LooksForDeadSessionsInTheEndOfALongLogOnly) {

@@ -82,6 +82,9 @@ constexpr std::array kTable{
     Row{TooMany, {"too_many", Client, 429, "Too many requests or connections at once."}},
     Row{TooLarge, {"too_large", Client, 413, "The request's body is too large."}},
     Row{Revoked, {"revoked", Client, 403, "The policy was changed, and allows this no longer."}},
+    Row{UsesSpent,
+        {"uses_spent", Client, 403, "The session has used its credentials as often as it may.",
+         "Outside, `sallyport stop` and `sallyport start` it: then it may as often again."}},
 
     Row{UpstreamUnresolved,
         {"upstream_unresolved", Upstream, 502, "The upstream's name cannot be resolved."}},
@@ -142,7 +145,7 @@ constexpr std::array kTable{
          "Outside, `docker version` (or `podman version`) tells whether it runs."}},
     Row{EngineRefused,
         {"engine_refused", Gateway, 502, "The container engine refused, or answered what makes no sense.",
-         "Outside, look into the engine's own log: `journalctl -u docker`."}},
+         "Outside, look into the engine's own log: `journalctl -u docker` (or `-u podman`)."}},
     Row{EngineNotFound,
         {"engine_not_found", Gateway, 404, "The container engine knows no such thing.",
          "Outside, `docker ps -a` and `docker images` (or those of `podman`) list what there is."}},

@@ -60,6 +60,7 @@ enum class Reason : std::uint8_t {
   TooMany,
   TooLarge,
   Revoked,
+  UsesSpent,
 
   // The upstream did not do its part.
   UpstreamUnresolved,

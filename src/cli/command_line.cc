@@ -4,6 +4,12 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/text.h"
+#include "cli/completion.h"
+#include "cli/host_options.h"
+#include "cli/manual.h"
+#include "control/log_stream.h"
+
 namespace sallyport::cli {
 namespace {
 
@@ -11,10 +17,10 @@ constexpr char kFooter[] = R"(
 Exit codes:
   of `run`: the command's own; 128+N when signal N ended it; 126 or 127 when it cannot be started;
             125 when Sallyport itself failed
-  of `exec`: the same
-  of `new`, `start`, `stop`, `destroy`, `list` and `status`: 0; 125 when it could not be done, and why
+  of `exec` and `attach`: the same
+  of `new`, `start`, `stop`, `destroy`, `list`, `status`, `logs` and `gateway start` and `stop`: 0; 125 when it could not be done, and why
   of `serve`: 0 when you ended it; 125 when Sallyport itself failed
-  of `policy check`, `explain` and `trust`, and of `gateway status`: 0 yes, 1 no
+  of `policy check`, `explain` and `trust`, of `gateway status` and `doctor`: 0 yes, 1 no
   2: the command line cannot be read
 
 The policy is ./sallyport.toml, the operator's file ~/.config/sallyport/config.toml (mode 0600). Without a policy nothing
@@ -22,7 +28,7 @@ is reachable.
 
 Examples:
   sallyport run -- git clone https://github.com/acme/widget
-  sallyport new widget && sallyport exec widget -- git fetch    (with a daemon: sallyportd)";
+  sallyport new widget && sallyport exec widget -- git fetch    (with a daemon: sallyport gateway start))";
 
 constexpr char kRunFooter[] = R"(
 Examples:
@@ -31,13 +37,23 @@ Examples:
   sallyport run --mount ~/data:ro --env CI=1 -- make test)";
 
 constexpr char kNewFooter[] = R"(
-A session is a sandbox that stays, at a daemon (`sallyportd`), until it is destroyed or the daemon ends. The operator's
+A session is a sandbox that stays, at a daemon (`sallyport gateway start`), until it is destroyed or the daemon ends. The operator's
 file and the audit log are the daemon's. Prints the session's name.
 
 Examples:
   sallyport new
   sallyport new agent --workspace ~/src/widget --git github.com/acme/widget:push
+  sallyport new builder --image python:3.12 --memory 4GiB
   sallyport exec agent -- ./agent.sh)";
+
+constexpr char kAdoptFooter[] = R"(
+It must have been made without a network and with all that a container of Sallyport's own has (docs/containers.md):
+one that is laxer is refused, with the lines to add, and stopped. The session's end is the container's end.
+
+Examples:
+  docker run -d --name agent --network none --cap-drop ALL --security-opt no-new-privileges \
+    --security-opt seccomp=/usr/share/sallyport/seccomp.json --user 1000:1000 IMAGE ./agent.sh
+  sallyport adopt agent --policy ./sallyport.toml)";
 
 constexpr char kExecFooter[] = R"(
 The command has this terminal, or these files and pipes, as its own, and gets the signals that are sent to this one.
@@ -58,27 +74,9 @@ Examples:
   sallyport serve --door 127.0.0.1:8443=https://api.example.com --ca-file ca.pem
   curl --cacert ca.pem --connect-to ::127.0.0.1:8443 https://api.example.com/)";
 
-void add_file_options(CLI::App& app, FileOptions& files) {
-  app.add_option("--policy", files.policy, "The policy, instead of ./sallyport.toml")->type_name("FILE");
-  app.add_option("--config", files.config, "The operator's file, instead of ~/.config/sallyport/config.toml")
-      ->type_name("FILE");
-}
-
 void add_audit_option(CLI::App& app, std::optional<std::string>& audit) {
   app.add_option("--audit", audit, "The audit log, instead of ~/.local/state/sallyport/audit.jsonl")
       ->type_name("FILE");
-}
-
-void add_json_flag(CLI::App& app, Format& format) {
-  app.add_flag_callback("--json", [&format] { format = Format::Json; }, "Machine-readable");
-}
-
-void add_daemon_options(CLI::App& app, DaemonOptions& daemon) {
-  app.add_option(
-         "--socket", daemon.socket,
-         "The daemon's socket, instead of $XDG_RUNTIME_DIR/sallyport/control.sock or, if there is none, "
-         "/run/sallyport/control.sock")
-      ->type_name("PATH");
 }
 
 void add_quiet_flag(CLI::App& app, Verbosity& verbosity) {
@@ -119,6 +117,13 @@ CLI::App& add_run(CLI::App& app, RunOptions& options) {
   return run;
 }
 
+void add_lifetime_options(CLI::App& command, std::optional<std::string>& ttl,
+                          std::optional<std::string>& idle) {
+  command.add_option("--ttl", ttl, "End it after that time: 30s, 20min, 8h, 7day")->type_name("TIME");
+  command.add_option("--idle", idle, "End it when it made no use of a credential for that time")
+      ->type_name("TIME");
+}
+
 CLI::App& add_new(CLI::App& app, NewOptions& options) {
   CLI::App& command = *app.add_subcommand("new", "Make a session at the daemon: a sandbox that stays");
   command.footer(kNewFooter);
@@ -128,9 +133,42 @@ CLI::App& add_new(CLI::App& app, NewOptions& options) {
   command.add_option("--policy", options.policy, "The policy, instead of the workspace's sallyport.toml")
       ->type_name("FILE");
   add_sandbox_options(command, options.git, options.mounts, options.environment, options.kind);
-  command.add_option("--ttl", options.ttl, "End it after that time: 30s, 20min, 8h, 7day")->type_name("TIME");
-  command.add_option("--idle", options.idle, "End it when it made no use of a credential for that time")
-      ->type_name("TIME");
+  auto* image = command
+                    .add_option("--image", options.image,
+                                "A container of this image, instead of the host's own programs")
+                    ->type_name("IMAGE");
+  command
+      .add_option("--memory", options.memory, "Of a container: 512MiB, 4GiB; half of the host's otherwise")
+      ->type_name("SIZE")
+      ->needs(image);
+  command.add_option("--cpus", options.cpus, "Of a container: 2, 1.5; all otherwise")
+      ->type_name("NUMBER")
+      ->needs(image);
+  command.add_option("--pids", options.pids, "Processes in a container; 4096 otherwise")
+      ->type_name("NUMBER")
+      ->needs(image);
+  add_lifetime_options(command, options.ttl, options.idle);
+  command
+      .add_option("--max-uses", options.max_uses,
+                  "How many of its requests get a credential; then they are refused")
+      ->type_name("NUMBER");
+  add_daemon_options(command, options.daemon);
+  add_quiet_flag(command, options.verbosity);
+  add_json_flag(command, options.format);
+  return command;
+}
+
+CLI::App& add_adopt(CLI::App& app, AdoptOptions& options) {
+  CLI::App& command = *app.add_subcommand("adopt", "Make a session of a container that runs already, sealed");
+  command.footer(kAdoptFooter);
+  command.add_option("container", options.container, "Its name, or its id")->required();
+  command.add_option("--name", options.name, "The session's name, instead of the container's");
+  command.add_option("--policy", options.policy, "The policy, instead of ./sallyport.toml")
+      ->type_name("FILE");
+  command.add_option("--git", options.git, "Grant this repository too; may be given again")
+      ->type_name("HOST/OWNER/REPO[:push]")
+      ->allow_extra_args(false);
+  add_lifetime_options(command, options.ttl, options.idle);
   add_daemon_options(command, options.daemon);
   add_quiet_flag(command, options.verbosity);
   add_json_flag(command, options.format);
@@ -167,6 +205,26 @@ CLI::App& add_status(CLI::App& app, StatusOptions& options) {
   return status;
 }
 
+CLI::App& add_logs(CLI::App& app, LogsOptions& options) {
+  CLI::App& logs = *app.add_subcommand("logs", "Show what a session asked for, and what became of it");
+  logs.add_option("session", options.session, "The session's name, or its id")->required();
+  logs.add_flag("-f,--follow", options.follow, "And what comes, until the session has ended");
+  logs.add_option("-n,--lines", options.lines, "The last ones, so many at most, instead of 100")
+      ->type_name("NUMBER")
+      ->check(CLI::Range(std::size_t{0}, control::kMaxLogLines, "NUMBER"));
+  add_daemon_options(logs, options.daemon);
+  logs.add_flag_callback(
+      "--json", [&options] { options.format = Format::Json; }, "As it is in the audit log: docs/audit.md");
+  return logs;
+}
+
+CLI::App& add_attach(CLI::App& app, AttachOptions& options) {
+  CLI::App& attach = *app.add_subcommand("attach", "A shell in a session, with this terminal");
+  attach.add_option("session", options.session, "The session's name, or its id")->required();
+  add_daemon_options(attach, options.daemon);
+  return attach;
+}
+
 void add_session_actions(CLI::App& app, SessionOptions& options) {
   struct Named {
     const char* name;
@@ -186,12 +244,13 @@ void add_session_actions(CLI::App& app, SessionOptions& options) {
   }
 }
 
-CLI::App& add_gateway_status(CLI::App& gateway, GatewayStatusOptions& options) {
-  CLI::App& status = *gateway.add_subcommand(
-      "status", "Is there a daemon, and are its gate and vault ready? A healthcheck: exits with 0 or 1");
-  add_daemon_options(status, options.daemon);
-  add_json_flag(status, options.format);
-  return status;
+CLI::App& add_gateway_reload(CLI::App& gateway, GatewayReloadOptions& options) {
+  CLI::App& reload = *gateway.add_subcommand(
+      "reload", "Read policy and operator's file again: what they no longer allow ends at once");
+  reload.add_option("session", options.sessions, "Names, or ids (default: all that run)");
+  add_daemon_options(reload, options.daemon);
+  add_quiet_flag(reload, options.verbosity);
+  return reload;
 }
 
 CLI::App& add_serve(CLI::App& app, ServeOptions& options) {
@@ -286,6 +345,22 @@ SplitArguments split_arguments(const std::vector<std::string>& arguments) {
   return result;
 }
 
+// CLI11 says of a word that is no command only that one is missing.
+void refuse_unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* at = &app;
+  std::string path;
+  for (const std::string& word : words) {
+    const auto below = at->get_subcommands([](const CLI::App*) { return true; });
+    if (below.empty() || word.starts_with('-')) return;
+    path += (path.empty() ? "" : " ") + word;
+    const auto found = std::ranges::find(below, word, &CLI::App::get_name);
+    if (found == below.end()) {
+      throw CLI::ArgumentMismatch("There is no command '" + escaped(path) + "'");
+    }
+    at = *found;
+  }
+}
+
 }  // namespace
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
@@ -296,11 +371,20 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   ExplainOptions explain_options;
   TrustOptions trust_options;
   NewOptions new_options;
+  AdoptOptions adopt_options;
   ExecOptions exec_options;
   ListOptions list_options;
   StatusOptions status_options;
+  LogsOptions logs_options;
+  AttachOptions attach_options;
   SessionOptions session_options;
   GatewayStatusOptions gateway_options;
+  GatewayStartOptions gateway_start_options;
+  DoctorOptions doctor_options;
+  GatewayStopOptions gateway_stop_options;
+  CompletionOptions completion_options;
+  ManualOptions manual_options;
+  GatewayReloadOptions reload_options;
 
   CLI::App app{
       "Runs a command in a sandbox that has no network and no credential: what policy allows goes through a\n"
@@ -313,20 +397,31 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   const CLI::App& run = add_run(app, run_options);
   const CLI::App& serve = add_serve(app, serve_options);
   const CLI::App& make = add_new(app, new_options);
+  const CLI::App& adopt = add_adopt(app, adopt_options);
   const CLI::App& exec = add_exec(app, exec_options);
   const CLI::App& list = add_list(app, list_options);
   const CLI::App& status = add_status(app, status_options);
+  const CLI::App& logs = add_logs(app, logs_options);
+  const CLI::App& attach = add_attach(app, attach_options);
   add_session_actions(app, session_options);
-  CLI::App& gateway = *app.add_subcommand("gateway", "Ask how the daemon is");
+  CLI::App& gateway = *app.add_subcommand(
+      "gateway", "Start the daemon, end it, have it read its files again, or ask how it is");
   gateway.require_subcommand(1);
   const CLI::App& gateway_status = add_gateway_status(gateway, gateway_options);
+  const CLI::App& gateway_start = add_gateway_start(gateway, gateway_start_options);
+  const CLI::App& gateway_stop = add_gateway_stop(gateway, gateway_stop_options);
+  const CLI::App& gateway_reload = add_gateway_reload(gateway, reload_options);
+  const CLI::App& doctor = add_doctor(app, doctor_options);
   CLI::App& policy = *app.add_subcommand("policy", "Check a policy, ask it, or trust it");
   policy.require_subcommand(1);
   const CLI::App& check = add_check(policy, check_options);
   const CLI::App& explain = add_explain(policy, explain_options);
   const CLI::App& trust = add_trust(policy, trust_options);
+  const CLI::App& completion = add_completion(app, completion_options);
+  const CLI::App& manual = add_manual(app, manual_options);
 
   try {
+    refuse_unknown_command(app, split.ours);
     std::ranges::reverse(split.ours);  // as CLI11 wants them
     app.parse(split.ours);
     if ((run.parsed() || exec.parsed()) && split.command.empty()) throw CLI::RequiredError("-- COMMAND");
@@ -341,6 +436,11 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     return Done{app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitUsage};
   }
 
+  if (completion.parsed()) {
+    std::cout << completion_script(words_of(app), completion_options.shell);
+    return Done{kExitOk};
+  }
+  if (manual.parsed()) return Done{print_manual(words_of(app), manual_options)};
   if (run.parsed()) {
     run_options.command = std::move(split.command);
     return run_options;
@@ -350,10 +450,17 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     return exec_options;
   }
   if (make.parsed()) return new_options;
+  if (adopt.parsed()) return adopt_options;
   if (list.parsed()) return list_options;
   if (status.parsed()) return status_options;
+  if (logs.parsed()) return logs_options;
+  if (attach.parsed()) return attach_options;
   if (!session_options.sessions.empty()) return session_options;
   if (gateway_status.parsed()) return gateway_options;
+  if (doctor.parsed()) return doctor_options;
+  if (gateway_start.parsed()) return gateway_start_options;
+  if (gateway_stop.parsed()) return gateway_stop_options;
+  if (gateway_reload.parsed()) return reload_options;
   if (serve.parsed()) return serve_options;
   if (check.parsed()) return check_options;
   if (trust.parsed()) return trust_options;

@@ -1,6 +1,8 @@
-// The words of the command line, as values. Every option and help text is defined here and nowhere else.
+// The words of the command line, as values. Every option and help text is defined in command_line.cc and
+// host_options.cc, and nowhere else.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -13,7 +15,7 @@ namespace sallyport::cli {
 // Exit codes besides the workload's own; they are in `sallyport --help`.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitNo = 1;     // `policy check` found problems; `explain`: not allowed; `trust`: not
-                                      // trusted; `gateway status`: not ready
+                                      // trusted; `gateway status`: not ready; `doctor`: `run` would not work
 inline constexpr int kExitUsage = 2;  // the command line cannot be read
 inline constexpr int kExitFailed = 125;  // Sallyport itself failed
 
@@ -88,9 +90,26 @@ struct NewOptions {
   std::vector<std::string> git;
   std::vector<std::string> mounts;
   std::vector<std::string> environment;
+  std::optional<std::string> image;
+  std::optional<std::string> memory;
+  std::optional<std::string> cpus;
+  std::optional<int> pids;
   std::optional<std::string> ttl;
   std::optional<std::string> idle;
+  std::optional<std::int64_t> max_uses;
   Workspace kind = Workspace::Real;
+  Verbosity verbosity = Verbosity::Normal;
+  Format format = Format::Text;
+};
+
+struct AdoptOptions {
+  DaemonOptions daemon;
+  std::string container;
+  std::string name;
+  std::optional<std::string> policy;
+  std::vector<std::string> git;
+  std::optional<std::string> ttl;
+  std::optional<std::string> idle;
   Verbosity verbosity = Verbosity::Normal;
   Format format = Format::Text;
 };
@@ -114,9 +133,54 @@ struct StatusOptions {
   Format format = Format::Text;
 };
 
+struct LogsOptions {
+  DaemonOptions daemon;
+  std::string session;
+  std::size_t lines = 100;
+  bool follow = false;
+  Format format = Format::Text;
+};
+
+struct AttachOptions {
+  DaemonOptions daemon;
+  std::string session;
+};
+
 struct GatewayStatusOptions {
   DaemonOptions daemon;
   Format format = Format::Text;
+};
+
+struct GatewayStartOptions {
+  DaemonOptions daemon;
+  std::optional<std::string> config;
+  std::optional<std::string> state;
+  std::optional<std::string> group;
+};
+
+struct GatewayStopOptions {
+  DaemonOptions daemon;
+};
+
+struct DoctorOptions {
+  FileOptions files;
+  DaemonOptions daemon;
+  Format format = Format::Text;
+};
+
+struct CompletionOptions {
+  std::string shell;
+};
+
+struct ManualOptions {
+  std::vector<std::string> command;  // whose page; none: the program's
+  std::optional<std::string> folder;
+};
+
+struct GatewayReloadOptions {
+  DaemonOptions daemon;
+  std::vector<std::string> sessions;  // none: all
+  Verbosity verbosity = Verbosity::Normal;
 };
 
 enum class SessionAction { Start, Stop, Destroy };
@@ -128,14 +192,15 @@ struct SessionOptions {
   Verbosity verbosity = Verbosity::Normal;
 };
 
-// Help or a usage error was printed; this is the exit code.
+// Help, a completion, the manual or a usage error was printed; this is the exit code.
 struct Done {
   int exit_code;
 };
 
-using Command =
-    std::variant<Done, RunOptions, ServeOptions, CheckOptions, ExplainOptions, TrustOptions, NewOptions,
-                 ExecOptions, ListOptions, StatusOptions, SessionOptions, GatewayStatusOptions>;
+using Command = std::variant<Done, RunOptions, ServeOptions, CheckOptions, ExplainOptions, TrustOptions,
+                             NewOptions, AdoptOptions, ExecOptions, ListOptions, StatusOptions,
+                             SessionOptions, GatewayStatusOptions, GatewayStartOptions, GatewayStopOptions,
+                             GatewayReloadOptions, DoctorOptions, LogsOptions, AttachOptions>;
 
 Command parse_command_line(const std::vector<std::string>& arguments);
 

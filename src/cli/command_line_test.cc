@@ -163,7 +163,7 @@ TEST(CommandLine, ThatCannotBeReadIsAUsageErrorOnStandardError) {
   } cases[] = {
       {{}, "subcommand"},
       {{"--"}, "subcommand"},
-      {{"rum", "--", "x"}, "subcommand"},
+      {{"rum", "--", "x"}, "no command 'rum'"},
       {{"run"}, "-- COMMAND"},
       {{"run", "--"}, "-- COMMAND"},
       {{"run", "make"}, "make"},
@@ -223,6 +223,18 @@ TEST(CommandLine, HelpAndVersionAreNoErrors) {
     EXPECT_EQ(printed.err, "");
     EXPECT_THAT(printed.out, HasSubstr(each.says));
   }
+}
+
+TEST(CommandLine, GatewayStartNamesWhatTheDaemonIsGiven) {
+  const auto plain = read<GatewayStartOptions>({"gateway", "start"});
+  EXPECT_FALSE(plain.daemon.socket || plain.config || plain.state || plain.group);
+  const auto all = read<GatewayStartOptions>(
+      {"gateway", "start", "--socket", "s", "--config", "c", "--state", "d", "--group", "g"});
+  EXPECT_EQ(all.daemon.socket, "s");
+  EXPECT_EQ(all.config, "c");
+  EXPECT_EQ(all.state, "d");
+  EXPECT_EQ(all.group, "g");
+  EXPECT_EQ(read<GatewayStopOptions>({"gateway", "stop", "--socket", "s"}).daemon.socket, "s");
 }
 
 }  // namespace

@@ -20,21 +20,32 @@ namespace json = boost::json;
 // A start may have to clone first.
 constexpr std::chrono::minutes kFirstLineLimit{10};
 
+std::string named_socket(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal();
+}
+
 std::string socket_path(const DaemonOptions& options) {
-  if (options.socket) return std::filesystem::absolute(*options.socket).lexically_normal();
-  if (::geteuid() != 0) {
-    auto own = os::rootless_control_socket(std::getenv("XDG_RUNTIME_DIR"));
-    std::error_code error;
-    if (own && std::filesystem::exists(*own, error)) return *std::move(own);
-    if (own && !std::filesystem::exists(os::kSystemControlSocket, error)) return *std::move(own);
-  }
+  auto own = own_socket(options);
+  if (options.socket || ::geteuid() == 0) return *own;
+  std::error_code error;
+  if (own && std::filesystem::exists(*own, error)) return *std::move(own);
+  if (own && !std::filesystem::exists(os::kSystemControlSocket, error)) return *std::move(own);
   return os::kSystemControlSocket;
 }
 
 }  // namespace
 
+Result<std::string> own_socket(const DaemonOptions& options) {
+  if (options.socket) return named_socket(*options.socket);
+  if (::geteuid() == 0) return os::kSystemControlSocket;
+  return os::rootless_control_socket(std::getenv("XDG_RUNTIME_DIR"));
+}
+
 Result<control::ApiClient> link_to_daemon(const DaemonOptions& options) {
-  return control::ApiClient(socket_path(options), ::geteuid());
+  const std::string path = socket_path(options);
+  return control::ApiClient(
+      path, ::geteuid(),
+      options.socket ? "sallyport gateway start --socket " + path : "sallyport gateway start");
 }
 
 Result<std::string> session_path(const std::string& session, const std::string& rest) {
@@ -43,14 +54,6 @@ Result<std::string> session_path(const std::string& session, const std::string& 
     return fail(Reason::BadRequest, fmt::format("there is no session '{}'", escaped(session, 64)));
   }
   return "/v1/sessions/" + session + rest;
-}
-
-Error error_of(const json::object& line) {
-  const json::object* error = line.at("error").if_object();
-  if (error == nullptr) return {Reason::UpstreamMalformed, "the daemon's answer cannot be read"};
-  std::string text = control::text_of(*error, "message");
-  if (const std::string hint = control::text_of(*error, "hint"); !hint.empty()) text += "\n" + hint;
-  return {Reason::SessionEnded, text};
 }
 
 Result<json::object> follow(const control::ApiClient& daemon, const control::ApiRequest& request,
@@ -65,16 +68,11 @@ Result<json::object> follow(const control::ApiClient& daemon, const control::Api
     }
     const json::object* line = step->line.if_object();
     if (line == nullptr) continue;
-    if (line->contains("error")) return std::unexpected(error_of(*line));
+    if (auto error = control::error_in(*line)) return std::unexpected(std::move(*error));
     if (line->contains("notice")) on_notice(control::text_of(*line, "notice"));
     const json::value* session = line->if_contains("session");
     if (session != nullptr && session->is_object()) return session->as_object();
   }
-}
-
-int failed(const Error& error) {
-  fmt::print(stderr, "sallyport: {}\n", error.detail);
-  return kExitFailed;
 }
 
 }  // namespace sallyport::cli

@@ -11,6 +11,9 @@
 
 namespace sallyport::cli {
 
+// Of a daemon that this user starts: the socket that was named, or the usual one.
+Result<std::string> own_socket(const DaemonOptions& options);
+
 // The socket that was named; else the user's own if there is one, else the system's.
 Result<control::ApiClient> link_to_daemon(const DaemonOptions& options);
 
@@ -20,11 +23,5 @@ Result<boost::json::object> follow(const control::ApiClient& daemon, const contr
 
 // "/v1/sessions/NAME", and what follows. Fails for what can be no session's name.
 Result<std::string> session_path(const std::string& session, const std::string& rest = "");
-
-// What an error line of a stream says: its message, and what to do.
-Error error_of(const boost::json::object& line);
-
-// Says why on standard error, and is kExitFailed.
-int failed(const Error& error);
 
 }  // namespace sallyport::cli

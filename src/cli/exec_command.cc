@@ -10,7 +10,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/daemon_link.h"
+#include "cli/report.h"
 #include "cli/terminal_bridge.h"
 
 namespace sallyport::cli {
@@ -26,6 +28,10 @@ constexpr std::array kForwarded{Forwarded{SIGINT, "INT"},   Forwarded{SIGTERM, "
                                 Forwarded{SIGHUP, "HUP"},   Forwarded{SIGQUIT, "QUIT"},
                                 Forwarded{SIGUSR1, "USR1"}, Forwarded{SIGUSR2, "USR2"},
                                 Forwarded{SIGCONT, "CONT"}};
+
+// What there is inside is not known out here.
+constexpr const char* kShell = "command -v bash >/dev/null && exec bash; exec sh";
+constexpr std::size_t kMaxShownBytes = 64;
 
 // One command, from the call to its exit code.
 class Exec {
@@ -82,7 +88,7 @@ class Exec {
   }
 
   bool on_line(const json::object& line) {
-    if (line.contains("error")) return end(error_of(line));
+    if (auto error = control::error_in(line)) return end(*error);
     if (const json::value* number = line.if_contains("command"); number != nullptr && number->is_int64()) {
       command_ = std::to_string(number->get_int64());
       if (auto status = terminal_.start(); !status) return end(status.error());
@@ -149,6 +155,19 @@ int exec_command(const ExecOptions& options) {
   TerminalBridge terminal(loop);
   if (auto status = terminal.open(); !status) return failed(status.error());
   return Exec(loop, std::move(*daemon), terminal, options).execute(*path);
+}
+
+int attach_command(const AttachOptions& options) {
+  if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) {
+    return failed(
+        {Reason::BadRequest, fmt::format("this is no terminal: `sallyport exec {} -- COMMAND` needs none",
+                                         escaped(options.session, kMaxShownBytes))});
+  }
+  return exec_command({.daemon = options.daemon,
+                       .session = options.session,
+                       .environment = {},
+                       .working_directory = "",
+                       .command = {"sh", "-c", kShell}});
 }
 
 }  // namespace sallyport::cli

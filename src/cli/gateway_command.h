@@ -1,4 +1,5 @@
-// `sallyport gateway status`: how the daemon is. Returns the exit code.
+// `sallyport gateway status`, `stop` and `reload`: how the daemon is, its end, and its sessions' files. Each
+// returns the exit code.
 #pragma once
 
 #include "cli/command_line.h"
@@ -6,5 +7,7 @@
 namespace sallyport::cli {
 
 int gateway_status(const GatewayStatusOptions& options);
+int gateway_stop(const GatewayStopOptions& options);
+int gateway_reload(const GatewayReloadOptions& options);
 
 }  // namespace sallyport::cli

@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 
 #include "cli/paths.h"
+#include "cli/report.h"
 #include "cli/trust_command.h"
 #include "policy/explain.h"
 
@@ -33,20 +34,11 @@ json::value to_json(const config::Problem& problem) {
           {"remedy", problem.remedy}};
 }
 
-void print(const json::value& value) {
-  fmt::print("{}\n", json::serialize(value));
-}
-
-int failed(const Error& error) {
-  fmt::print(stderr, "sallyport: {}\n", error.detail);
-  return kExitFailed;
-}
-
 int report_problems(const config::Problems& problems, Format format) {
   if (format == Format::Json) {
     json::array array;
     for (const config::Problem& problem : problems) array.push_back(to_json(problem));
-    print({{"ok", false}, {"problems", std::move(array)}, {"consent", nullptr}});
+    print_json({{"ok", false}, {"problems", std::move(array)}, {"consent", nullptr}});
   } else {
     fmt::print(stderr, "{}\n", config::text_of(problems));
   }
@@ -65,7 +57,8 @@ int policy_check(const CheckOptions& options) {
   const auto consent = session::find_consent(*loaded, sources.trust_folder);
   if (!consent) return failed(consent.error());
   if (options.format == Format::Json) {
-    print({{"ok", true}, {"problems", json::array()}, {"consent", consent_json(sources, *loaded, *consent)}});
+    print_json(
+        {{"ok", true}, {"problems", json::array()}, {"consent", consent_json(sources, *loaded, *consent)}});
   } else {
     print_missing_consent(sources, *loaded, *consent);
   }
@@ -89,7 +82,7 @@ int policy_explain(const ExplainOptions& options) {
   if (options.format == Format::Json) {
     json::object answer = to_json(explanation).as_object();
     answer["consent"] = consent_json(sources, *loaded, *consent);
-    print(answer);
+    print_json(answer);
   } else {
     fmt::print("{}", explanation.text());
     print_missing_consent(sources, *loaded, *consent);

@@ -12,6 +12,7 @@
 #include "base/visitor.h"
 #include "cli/daemon_link.h"
 #include "cli/paths.h"
+#include "cli/report.h"
 #include "cli/terminal_bridge.h"
 #include "cli/trust_command.h"
 #include "control/client.h"

@@ -13,17 +13,13 @@
 #include "base/fd.h"
 #include "base/visitor.h"
 #include "cli/paths.h"
+#include "cli/report.h"
 #include "cli/trust_command.h"
 #include "control/client.h"
 #include "os/event_loop.h"
 
 namespace sallyport::cli {
 namespace {
-
-int failed(const Error& error) {
-  fmt::print(stderr, "sallyport: {}\n", error.detail);
-  return kExitFailed;
-}
 
 bool has_terminal() {
   return static_cast<bool>(Fd(::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)));
@@ -142,7 +138,7 @@ class Serve {
 
   void tell_script(const boost::json::value& news) {
     if (format_ == Format::Text) return;
-    fmt::print("{}\n", boost::json::serialize(news));
+    print_json(news);
     (void)std::fflush(stdout);  // a script reads it while we go on
   }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/daemon_link.h"
 #include "cli/paths.h"
+#include "cli/report.h"
 #include "cli/trust_command.h"
 #include "sandbox/profile.h"
 #include "session/places.h"
@@ -54,12 +55,14 @@ std::vector<std::string> with_values(const std::vector<std::string>& variables, 
   return lines;
 }
 
-config::Sources sources_of_daemon(const NewOptions& options, const Paths& paths,
-                                  const std::string& workspace) {
-  config::Sources sources = sources_of({.policy = options.policy, .config = {}}, paths);
-  if (!options.policy) sources.policy_path = workspace + "/sallyport.toml";
+// `folder`: where the policy is looked for when none is named.
+config::Sources sources_of_daemon(const std::optional<std::string>& policy,
+                                  const std::vector<std::string>& git, const Paths& paths,
+                                  const std::string& folder) {
+  config::Sources sources = sources_of({.policy = policy, .config = {}}, paths);
+  if (!policy) sources.policy_path = folder + "/sallyport.toml";
   if (::geteuid() == 0) sources.config_path = session::system_places().config;
-  sources.git_options = options.git;
+  sources.git_options = git;
   return sources;
 }
 
@@ -76,8 +79,13 @@ json::object request_of(const NewOptions& options, const Paths& paths, const std
                     {"set_environment", to_json(with_values(options.environment, options.verbosity))},
                     {"private_git", options.kind == Workspace::PrivateClone}};
   if (!options.name.empty()) body["name"] = options.name;
+  if (options.image) body["image"] = *options.image;
+  if (options.memory) body["memory"] = *options.memory;
+  if (options.cpus) body["cpus"] = *options.cpus;
+  if (options.pids) body["pids"] = *options.pids;
   if (options.ttl) body["ttl"] = *options.ttl;
   if (options.idle) body["idle"] = *options.idle;
+  if (options.max_uses) body["max_uses"] = *options.max_uses;
   if (options.policy) body["policy"] = sources.policy_path;
   return body;
 }
@@ -87,6 +95,18 @@ void print_row(const json::object& session) {
              text_of(session, "id").substr(0, 12), text_of(session, "workspace"));
 }
 
+// Makes it and waits until it can be used.
+template <class Options>
+int create(const Options& options, const json::object& body) {
+  auto daemon = link_to_daemon(options.daemon);
+  if (!daemon) return failed(daemon.error());
+  const auto session =
+      follow(*daemon, {.method = "POST", .target = "/v1/sessions", .body = body}, notices(options.verbosity));
+  if (!session) return failed(session.error());
+  fmt::print("{}\n", options.format == Format::Json ? json::serialize(*session) : text_of(*session, "name"));
+  return kExitOk;
+}
+
 }  // namespace
 
 int new_session(const NewOptions& options) {
@@ -94,17 +114,25 @@ int new_session(const NewOptions& options) {
   if (!paths) return failed(paths.error());
   const std::string workspace =
       options.workspace ? absolute(*options.workspace, *paths) : paths->working_directory;
-  const config::Sources sources = sources_of_daemon(options, *paths, workspace);
+  const config::Sources sources = sources_of_daemon(options.policy, options.git, *paths, workspace);
   if (!consent_before_run(sources)) return kExitFailed;
-  auto daemon = link_to_daemon(options.daemon);
-  if (!daemon) return failed(daemon.error());
-  const auto session = follow(
-      *daemon,
-      {.method = "POST", .target = "/v1/sessions", .body = request_of(options, *paths, workspace, sources)},
-      notices(options.verbosity));
-  if (!session) return failed(session.error());
-  fmt::print("{}\n", options.format == Format::Json ? json::serialize(*session) : text_of(*session, "name"));
-  return kExitOk;
+  return create(options, request_of(options, *paths, workspace, sources));
+}
+
+int adopt_container(const AdoptOptions& options) {
+  const auto paths = find_paths();
+  if (!paths) return failed(paths.error());
+  const config::Sources sources =
+      sources_of_daemon(options.policy, options.git, *paths, paths->working_directory);
+  if (!consent_before_run(sources)) return kExitFailed;
+  json::object body{{"name", options.name.empty() ? options.container : options.name},
+                    {"container", options.container},
+                    {"policy", sources.policy_path},
+                    {"trust", paths->trust},
+                    {"git", to_json(options.git)}};
+  if (options.ttl) body["ttl"] = *options.ttl;
+  if (options.idle) body["idle"] = *options.idle;
+  return create(options, body);
 }
 
 int list_sessions(const ListOptions& options) {
@@ -113,7 +141,7 @@ int list_sessions(const ListOptions& options) {
   const auto answer = daemon->call({.method = "GET", .target = "/v1/sessions"});
   if (!answer) return failed(answer.error());
   if (options.format == Format::Json) {
-    fmt::print("{}\n", json::serialize(*answer));
+    print_json(*answer);
     return kExitOk;
   }
   const json::array& sessions = answer->at("sessions").as_array();
@@ -130,12 +158,12 @@ int show_session(const StatusOptions& options) {
   const auto answer = daemon->call({.method = "GET", .target = *path});
   if (!answer) return failed(answer.error());
   if (options.format == Format::Json) {
-    fmt::print("{}\n", json::serialize(*answer));
+    print_json(*answer);
     return kExitOk;
   }
   const json::object& session = answer->as_object();
   for (const char* field :
-       {"name", "state", "id", "workspace", "policy", "started", "summary", "audit_log"}) {
+       {"name", "state", "id", "image", "workspace", "policy", "started", "summary", "audit_log"}) {
     fmt::print("{:<10} {}\n", field, text_of(session, field));
   }
   fmt::print("{:<10} {}\n", "commands", json::serialize(session.at("commands")));

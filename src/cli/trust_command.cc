@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/paths.h"
 #include "cli/question.h"
+#include "cli/report.h"
 #include "config/trust_store.h"
 
 namespace sallyport::cli {
@@ -17,17 +18,8 @@ namespace json = boost::json;
 
 constexpr std::size_t kMaxShownPathBytes = 16 * 1024;
 
-int failed(const Error& error) {
-  fmt::print(stderr, "sallyport: {}\n", error.detail);
-  return kExitFailed;
-}
-
 std::string shown(const std::string& path) {
   return escaped(path, kMaxShownPathBytes);
-}
-
-void print(const json::value& value) {
-  fmt::print("{}\n", json::serialize(value));
 }
 
 // Paths are bytes; JSON is UTF-8.
@@ -46,7 +38,7 @@ int list(const TrustOptions& options, const config::TrustStore& store) {
       fmt::print("{}  {}\n", entry.sha256, shown(entry.path));
     }
   }
-  if (options.format == Format::Json) print(array);
+  if (options.format == Format::Json) print_json(array);
   return kExitOk;
 }
 
@@ -57,7 +49,7 @@ int revoke(const TrustOptions& options, const config::TrustStore& store, const c
   const auto revoked = store.revoke(error ? sources.policy_path : path);
   if (!revoked) return failed(revoked.error());
   if (options.format == Format::Json) {
-    print({{"path", shown(path)}, {"revoked", *revoked}});
+    print_json({{"path", shown(path)}, {"revoked", *revoked}});
   } else {
     fmt::print(stderr, "{} {}\n", shown(path), *revoked ? "is trusted no more" : "was not trusted");
   }
@@ -67,9 +59,9 @@ int revoke(const TrustOptions& options, const config::TrustStore& store, const c
 int done(const TrustOptions& options, const config::Loaded& loaded, const session::Consent& consent) {
   const std::string& path = loaded.policy->path;
   if (options.format == Format::Json) {
-    print({{"path", shown(path)},
-           {"sha256", config::sha256_hex(loaded.policy->text)},
-           {"state", session::name(consent.state)}});
+    print_json({{"path", shown(path)},
+                {"sha256", config::sha256_hex(loaded.policy->text)},
+                {"state", session::name(consent.state)}});
   } else if (consent.state == session::ConsentState::NotNeeded) {
     fmt::print(stderr,
                "{} needs no consent: no rule uses a credential that the operator's file does not approve\n",

@@ -35,6 +35,8 @@ using Problems = std::vector<Problem>;
 struct CredentialSource {
   std::string file;
   Place place;
+  // Of a daemon that is root: who may use it besides, by name or uid.
+  std::vector<std::string> users = {};
 
   bool operator==(const CredentialSource& other) const { return file == other.file; }
 };

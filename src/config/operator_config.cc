@@ -1,7 +1,9 @@
 // The operator's file: where credentials lie, and what upstream hosts are.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -64,6 +66,26 @@ void read_source(const Reader& reader, const std::string& name, const Value& tab
   }
 }
 
+// A name, or a uid; "" for what is neither. A name of digits alone is one that no tool reads as one.
+std::string user_of(const Value& item) {
+  if (item.kind == Kind::Integer) {
+    return item.integer >= 0 && std::cmp_less(item.integer, UINT32_MAX) ? std::to_string(item.integer) : "";
+  }
+  if (item.kind != Kind::String || std::ranges::all_of(item.text, is_digit)) return "";
+  return item.text;
+}
+
+std::vector<std::string> read_users(const Reader& reader, const Value& list) {
+  std::vector<std::string> users;
+  for (const Value& item : list.items) {
+    users.push_back(user_of(item));
+    if (!users.back().empty()) continue;
+    reader.problems.push_back(
+        {item.place, "a user is neither a name nor a uid", R"(write a list like ["alice", 1000])"});
+  }
+  return users;
+}
+
 void read_credential(const Reader& reader, const Entry& entry) {
   if (!is_credential_name(entry.key)) {
     reader.problems.push_back(bad_credential_name(entry.place));
@@ -82,10 +104,12 @@ void read_credential(const Reader& reader, const Entry& entry) {
                       "put it into a file of its own of mode 0600 and " + std::string(kSourceRemedy));
   }
   const Value* source = credential.require("source", Kind::Table, kSourceRemedy);
+  const Value* users = credential.find("users", Kind::Array);
   credential.finish();
   // Even one with problems is defined, so that what names it is not a problem as well.
   reader.config.credentials.try_emplace(entry.key, CredentialSource{"", entry.place});
   if (source != nullptr) read_source(reader, entry.key, *source, entry.place);
+  if (users != nullptr) reader.config.credentials[entry.key].users = read_users(reader, *users);
 }
 
 std::optional<std::string> read_ca(const Reader& reader, const Value& value) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "os/process.h"
 
 namespace sallyport::config {
 
@@ -36,7 +37,8 @@ struct Loaded {
   std::optional<PolicySource> policy;  // none without a policy file
 };
 
-std::expected<Loaded, Problems> load(const Sources& sources);
+// `client`: by whose rights the policy is read; the operator's file is read by our own.
+std::expected<Loaded, Problems> load(const Sources& sources, const std::optional<os::Ids>& client = {});
 
 // Every problem on a line of its own.
 std::string text_of(const Problems& problems);

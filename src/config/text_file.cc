@@ -31,7 +31,9 @@ std::expected<TextFile, Problem> read_text_file(const std::string& path, const P
     return std::unexpected(Problem{place, what + " " + message, std::move(remedy)});
   };
   // Non-blocking: a FIFO in its place must not hold us up.
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const Fd fd = os::open_by_name(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd && errno == ELOOP)
+    return problem("has no name of its own, or is a circle of links", "name the file itself");
   if (!fd) {
     if (errno == ENOENT) return problem("does not exist", "create it, or name another");
     return problem("cannot be opened: " + errno_text(errno), "make it readable for you");

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "os/act_as.h"
 #include "os/safe_path.h"
 
 namespace sallyport::config {
@@ -85,7 +86,7 @@ Result<Fd> open_folder(const std::string& folder) {
 
 Result<Trusted> read_entry(int folder, const std::string& folder_path, const std::string& name) {
   const std::string path = folder_path + "/" + name;
-  auto file = os::open_private_file_at(folder, name, path, ::geteuid());
+  auto file = os::open_private_file_at(folder, name, path, os::file_uid());
   if (!file) return fail(std::move(file));
   auto bytes = os::read_whole(file->get(), kMaxEntryBytes);
   if (!bytes) return fail(bytes.error().reason, path + ": " + bytes.error().detail);

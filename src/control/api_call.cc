@@ -69,6 +69,16 @@ void Answer::end() {
   connection->end_stream();
 }
 
+void Answer::begin() {
+  const auto connection = connection_.lock();
+  if (connection && std::exchange(state_, State::Lines) == State::Unanswered) connection->begin_stream();
+}
+
+std::size_t Answer::queued_bytes() const {
+  const auto connection = connection_.lock();
+  return connection ? connection->queued_bytes() : 0;
+}
+
 bool Answer::is_gone() const {
   const auto connection = connection_.lock();
   return !connection || connection->is_closed();

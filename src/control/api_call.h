@@ -45,6 +45,11 @@ class Answer {
   bool line(const boost::json::value& line);
   void end();
 
+  // Lines are to come, although there may be none for long.
+  void begin();
+  // Of lines that the peer has not taken yet.
+  std::size_t queued_bytes() const;
+
   // The peer went away, or was cut: to be asked, or told (at most once, and not after the answer's end).
   bool is_gone() const;
   void when_gone(std::function<void()> callback);

@@ -62,8 +62,7 @@ Status receive(int socket, std::string& into, Deadline deadline) {
   if (!*ready) return fail(Reason::UpstreamTimeout, "the daemon did not answer in time");
   auto got = read_more(socket, into);
   if (!got) return fail(std::move(got));
-  if (*got == 0)
-    return fail(Reason::UpstreamTruncated, "the daemon closed the connection before its answer's end");
+  if (*got == 0) return fail(Reason::UpstreamTruncated, "the daemon ended before it had answered");
   return {};
 }
 
@@ -112,17 +111,12 @@ Result<Head> receive_head(int socket, std::string& received, Deadline deadline) 
   }
 }
 
-// What the daemon refused with; see error_json().
 std::unexpected<Error> refused(const Head& head, std::string_view body) {
   const auto value = parse_json(body);
-  const json::object* outer = value ? value->if_object() : nullptr;
-  const json::value* inner = outer == nullptr ? nullptr : outer->if_contains("error");
-  if (inner == nullptr || !inner->is_object()) return malformed(fmt::format("status {}", head.status));
-  const json::object& error = inner->get_object();
-  std::string detail = text_of(error, "message");
-  if (const std::string hint = text_of(error, "hint"); !hint.empty()) detail += "\n" + hint;
-  const auto reason = reason_from_code(text_of(error, "code"));
-  return fail(reason && *reason != Reason::None ? *reason : Reason::Internal, detail);
+  const json::object* answer = value ? value->if_object() : nullptr;
+  auto error = answer == nullptr ? std::nullopt : error_in(*answer);
+  if (!error) return malformed(fmt::format("status {}", head.status));
+  return std::unexpected(std::move(*error));
 }
 
 // A whole answer behind `head`; refusals are errors.
@@ -184,15 +178,23 @@ std::string text_of(const json::object& object, std::string_view key) {
   return text == nullptr ? "" : std::string(text->data(), text->size());
 }
 
+std::optional<Error> error_in(const json::object& answer) {
+  const json::value* inner = answer.if_contains("error");
+  if (inner == nullptr || !inner->is_object()) return std::nullopt;
+  const json::object& error = inner->get_object();
+  std::string detail = text_of(error, "message");
+  if (const std::string hint = text_of(error, "hint"); !hint.empty()) detail += "\n" + hint;
+  const auto reason = reason_from_code(text_of(error, "code"));
+  return Error{reason && *reason != Reason::None ? *reason : Reason::Internal, std::move(detail)};
+}
+
 Result<Fd> ApiClient::send(const ApiRequest& request) const {
   if (request.descriptors.size() > kMaxDescriptors)
     return fail(Reason::Internal, "too many descriptors for a call");
   auto socket = os::connect_control(path_, self_);
   if (!socket && socket.error().reason == Reason::UpstreamUnreachable) {
-    const bool system_wide = path_ == os::kSystemControlSocket;
-    return fail(Reason::UpstreamUnreachable,
-                fmt::format("sallyportd is not running ({}): start it with `{}`", socket.error().detail,
-                            system_wide ? "systemctl start sallyportd" : "sallyportd"));
+    return fail(Reason::UpstreamUnreachable, fmt::format("sallyportd is not running ({}): start it with `{}`",
+                                                         socket.error().detail, start_command_));
   }
   if (!socket) return socket;
   if (auto done = send_all(socket->get(), request_bytes(request), request.descriptors); !done) {

@@ -22,6 +22,10 @@ inline constexpr std::chrono::seconds kApiAnswerLimit{30};
 // The text of a field; "" when there is none.
 std::string text_of(const boost::json::object& object, std::string_view key);
 
+// What an answer, or a line of a stream, was refused or ended with: its message, and what to do. nullopt: it
+// says no such thing. See error_json().
+std::optional<Error> error_in(const boost::json::object& answer);
+
 struct ApiRequest {
   std::string method;
   std::string target;  // "/v1/sessions?all=true"
@@ -60,8 +64,11 @@ class ApiStream {
 
 class ApiClient {
  public:
-  // `self`: who we are, see os::connect_control().
-  ApiClient(std::string socket_path, uid_t self) : path_(std::move(socket_path)), self_(self) {}
+  // `self`: who we are, see os::connect_control(). `start_command`: what to run where no daemon is.
+  ApiClient(std::string socket_path, uid_t self, std::string start_command = "sallyport gateway start")
+      : path_(std::move(socket_path)), self_(self), start_command_(std::move(start_command)) {}
+
+  const std::string& path() const { return path_; }
 
   // A call whose answer is JSON, and one whose answer is text.
   Result<boost::json::value> call(const ApiRequest& request,
@@ -77,6 +84,7 @@ class ApiClient {
 
   std::string path_;
   uid_t self_;
+  std::string start_command_;
 };
 
 }  // namespace sallyport::control

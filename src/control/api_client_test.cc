@@ -82,7 +82,7 @@ TEST(ApiClient, SaysHowToStartADaemon) {
   ASSERT_FALSE(own);
   EXPECT_EQ(own.error().reason, Reason::UpstreamUnreachable);
   EXPECT_THAT(own.error().detail, HasSubstr("sallyportd is not running"));
-  EXPECT_THAT(own.error().detail, HasSubstr("start it with `sallyportd`"));
+  EXPECT_THAT(own.error().detail, HasSubstr("start it with `sallyport gateway start`"));
 }
 
 TEST(ApiClient, DoesNotWaitForever) {

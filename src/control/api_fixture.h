@@ -60,7 +60,11 @@ class ApiFixture {
  private:
   std::vector<Route> routes() {
     auto routes =
-        standard_routes({.why_not_ready = [] { return std::optional<std::string>("the vault is not up"); },
+        standard_routes({.why_not_ready =
+                             [] {
+                               return NotReady{"the vault is not up",
+                                               "It is started again by itself; its log says why it died."};
+                             },
                          .metrics = [] { return std::string("sallyport_sessions 0\n"); }});
     routes.push_back({"POST",
                       "/v1/echo/{id}",

@@ -1,8 +1,8 @@
 #include "control/daemon.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "base/random.h"
+#include "control/metrics.h"
 #include "control/session_routes.h"
 #include "control/standard_routes.h"
-#include "os/safe_path.h"
 #include "session/request.h"
 
 namespace sallyport::control {
@@ -43,26 +43,16 @@ ApiServer::Observer logging() {
   };
 }
 
-// Of root's, private clones lie in it, to which each workspace's owner must come through.
-Status make_state_folder(const std::string& path) {
-  if (::geteuid() != 0) {
-    auto folder = os::make_private_folder(path);
-    return folder ? Status() : fail(std::move(folder));
-  }
-  if (::mkdir(path.c_str(), 0711) != 0 && errno != EEXIST)
-    return fail_errno(Reason::Internal, "make " + path);
-  return {};
-}
-
 session::Places with_runtime(session::Places places, const std::string& socket) {
   places.runtime = socket.substr(0, socket.rfind('/'));
   return places;
 }
 
-std::vector<Route> all_routes(Health health, Sessions& sessions, const ApiAccess& access,
-                              session::Places places) {
+std::vector<Route> all_routes(os::EventLoop& loop, Health health, Shutdown shutdown, Sessions& sessions,
+                              const ApiAccess& access, session::Places places) {
   std::vector<Route> routes = standard_routes(std::move(health));
-  std::ranges::move(session_routes(sessions, access, std::move(places)), std::back_inserter(routes));
+  routes.push_back(shutdown_route(access, std::move(shutdown)));
+  std::ranges::move(session_routes(loop, sessions, access, std::move(places)), std::back_inserter(routes));
   return routes;
 }
 
@@ -72,12 +62,17 @@ Daemon::Daemon(os::EventLoop& loop, Setup setup, os::Notifier notifier)
     : loop_(loop),
       setup_(std::move(setup)),
       notifier_(std::move(notifier)),
-      gateway_(loop),
+      gateway_(loop, container::Settings{.engine_socket = setup_.engine,
+                                         .folder = setup_.places.state + "/containers",
+                                         .mark = setup_.places.state}),
       sessions_(loop, gateway_),
+      newcomers_(loop, *gateway_.containers(), sessions_, setup_.places, log),
       access_{.owner = ::geteuid(), .operators = setup_.operators},
       api_(loop, access_,
            all_routes(
+               loop,
                {.why_not_ready = [this] { return why_not_ready(); }, .metrics = [this] { return metrics(); }},
+               {.sessions = [this] { return sessions_.running(); }, .begin = [this] { end_in_order(); }},
                sessions_, access_, with_runtime(setup_.places, setup_.socket)),
            logging()) {}
 
@@ -89,13 +84,28 @@ Status Daemon::serve() {
 }
 
 void Daemon::on_signal(int number) {
-  if (number == SIGHUP) {
-    return log(
-        "a session reads its policy when it is started: `sallyport stop` and `start` it to apply another");
-  }
-  if (std::exchange(ending_, true)) return loop_.stop();
+  if (number == SIGHUP) return reload();
+  if (ending_) return loop_.stop();
+  end_in_order();
+}
+
+void Daemon::end_in_order() {
+  if (std::exchange(ending_, true)) return;
   notifier_.stopping();
   sessions_.end_all([this] { loop_.stop(); });
+}
+
+// The manager is not kept waiting for the sessions: one that cannot take its files says so in our log.
+void Daemon::reload() {
+  notifier_.reloading();
+  sessions_.reload_all([](const Sessions::Entry& entry, const session::Regranted& done) {
+    log(fmt::format("session '{}' of uid {}: {}", entry.name, entry.owner,
+                    !done.problem.empty()
+                        ? "not reloaded: what was read before stays in force\n" + done.problem
+                    : done.changes.empty() ? "reloaded: nothing is new"
+                                           : fmt::format("reloaded\n{}", fmt::join(done.changes, "\n"))));
+  });
+  notifier_.ready("serving at " + setup_.socket);
 }
 
 // The socket first: of two daemons one goes no further.
@@ -104,9 +114,12 @@ Status Daemon::begin() {
   auto socket = os::ControlSocket::open(setup_.socket, setup_.operators);
   if (!socket) return fail(std::move(socket));
   socket_.emplace(std::move(*socket));
-  if (auto status = make_state_folder(setup_.places.state); !status) return status;
+  if (auto status = session::make_state_folder(setup_.places.state); !status) return status;
   auto started = gateway_.start(session::service_identities({::geteuid(), ::getegid()}), true);
   if (!started) return started;
+  gateway_.containers()->recover();
+  // Others' containers are the business of root's daemon: a user's engine makes none that it could enter.
+  if (::geteuid() == 0) newcomers_.begin();
   api_.listen(socket_->fd());
   watch_over();
   notifier_.ready("serving at " + setup_.socket);
@@ -119,35 +132,30 @@ void Daemon::watch_over() {
   if (period) loop_.every(*period, [this] { notifier_.watchdog(); });
 }
 
-std::optional<std::string> Daemon::why_not_ready() {
+std::optional<NotReady> Daemon::why_not_ready() {
   for (const session::ServiceProcess* process : {&gateway_.gate(), &gateway_.vault()}) {
-    if (!process->running()) return process->name() + " died, and is started again";
+    if (!process->running()) {
+      return NotReady{process->name() + " died, and is started again",
+                      "It is started again by itself; its log says why it died."};
+    }
   }
-  return std::nullopt;
+  return why_no_audit(setup_.places.audit());
 }
 
 std::string Daemon::metrics() {
-  const std::array processes{&gateway_.gate(), &gateway_.vault()};
-  std::string text =
-      "# HELP sallyport_process_up Whether the process runs.\n"
-      "# TYPE sallyport_process_up gauge\n";
-  for (const session::ServiceProcess* process : processes) {
-    text += fmt::format("sallyport_process_up{{process=\"{}\"}} {}\n", process->name(),
-                        process->running() ? 1 : 0);
+  DaemonState state;
+  for (const session::ServiceProcess* process : {&gateway_.gate(), &gateway_.vault()}) {
+    state.processes.push_back({process->name(), process->running(), process->deaths()});
   }
-  text +=
-      "# HELP sallyport_process_deaths_total How often it died, and was started again.\n"
-      "# TYPE sallyport_process_deaths_total counter\n";
-  for (const session::ServiceProcess* process : processes) {
-    text += fmt::format("sallyport_process_deaths_total{{process=\"{}\"}} {}\n", process->name(),
-                        process->deaths());
+  for (const SessionState each :
+       {SessionState::Starting, SessionState::Running, SessionState::Stopping, SessionState::Ended}) {
+    state.sessions[std::string(name(each))] = 0;
   }
-  text += fmt::format(
-      "# HELP sallyport_sessions Sessions whose sandbox is there.\n"
-      "# TYPE sallyport_sessions gauge\n"
-      "sallyport_sessions {}\n",
-      sessions_.running());
-  return text;
+  for (const Sessions::Entry* entry : sessions_.list({.uid = 0, .sees_all = true})) {
+    ++state.sessions[std::string(name(entry->state))];
+    if (entry->session && !entry->request.image.empty()) ++state.containers;
+  }
+  return metrics_text(state, gateway_.meter());
 }
 
 }  // namespace sallyport::control

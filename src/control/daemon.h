@@ -8,6 +8,8 @@
 #include <string>
 
 #include "control/api_server.h"
+#include "control/health.h"
+#include "control/newcomers.h"
 #include "control/sessions.h"
 #include "os/control_socket.h"
 #include "os/event_loop.h"
@@ -23,6 +25,7 @@ class Daemon {
     std::string socket;              // its path
     std::optional<gid_t> operators;  // whose members may use it too
     session::Places places;          // the operator's file, and the daemon's own state
+    std::string engine;              // the container engine's socket
   };
 
   // `notifier`: the service manager's.
@@ -30,15 +33,17 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  // Serves until SIGTERM or SIGINT, and ends its sessions then; at once when one comes again. An error: why
-  // it could not start.
+  // Serves until SIGTERM, SIGINT or POST /v1/shutdown, and ends its sessions then; at once when a signal
+  // comes after that. An error: why it could not start.
   Status serve();
 
  private:
   Status begin();
   void on_signal(int number);
+  void end_in_order();
+  void reload();
   void watch_over();
-  std::optional<std::string> why_not_ready();
+  std::optional<NotReady> why_not_ready();
   std::string metrics();
 
   os::EventLoop& loop_;
@@ -46,6 +51,7 @@ class Daemon {
   os::Notifier notifier_;
   session::Gateway gateway_;
   Sessions sessions_;
+  Newcomers newcomers_;
   std::optional<os::ControlSocket> socket_;
   ApiAccess access_;
   ApiServer api_;

@@ -73,6 +73,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void begin_stream();
   void line(std::string_view json);  // without its line feed
   void end_stream();
+  std::size_t queued_bytes() const { return out_.size() - sent_; }
 
   // Called by the loop, at most once, when the peer went away or was cut before its answer was given to its
   // end.

@@ -39,7 +39,9 @@ TEST(OpenApi, ListsTheCallsThatThereAreAndNoOthers) {
   session::Gateway gateway(loop);
   Sessions sessions(loop, gateway);
   for (const Route& route : standard_routes({})) calls.insert(route.method + " " + route.pattern);
-  for (const Route& route : session_routes(sessions, {}, {}))
+  const Route shutdown = shutdown_route({}, {});
+  calls.insert(shutdown.method + " " + shutdown.pattern);
+  for (const Route& route : session_routes(loop, sessions, {}, {}))
     calls.insert(route.method + " " + route.pattern);
   EXPECT_EQ(calls, documented_calls());
 }

@@ -21,6 +21,9 @@ struct NewSession {
 
 // `places`: the daemon's, whose file and audit log count, whoever asks.
 Result<NewSession> read_new_session(const boost::json::value& body, const session::Places& places);
+// For a container that asks by a label of its.
+NewSession session_for_container(const std::string& container, const std::string& name,
+                                 const std::string& policy, const session::Places& places);
 Result<session::Command> read_command(const boost::json::value& body);
 // {"signal": "TERM"}
 Result<int> read_signal(const boost::json::value& body);

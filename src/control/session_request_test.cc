@@ -27,7 +27,7 @@ std::string why_not(std::string_view json) {
 TEST(NewSession, TakesWhatTheCallerNamesAndTheDaemonsOwnPlaces) {
   const auto session = read(R"({"name": "agent", "workspace": "/w", "home": "/h", "policy": "/p.toml",
     "trust": "/t", "mounts": ["/data:ro"], "git": ["h/o/r:push"], "environment": ["LANG=C"],
-    "set_environment": ["CI=1"], "private_git": true, "ttl": "8h", "idle": "20min"})");
+    "set_environment": ["CI=1"], "private_git": true, "ttl": "8h", "idle": "20min", "max_uses": 7})");
   ASSERT_TRUE(session) << session.error().detail;
   const session::Request& request = session->request;
   EXPECT_EQ(session->name, "agent");
@@ -45,6 +45,7 @@ TEST(NewSession, TakesWhatTheCallerNamesAndTheDaemonsOwnPlaces) {
   EXPECT_TRUE(request.private_git);
   EXPECT_EQ(session->lifetime.ttl, std::chrono::hours(8));
   EXPECT_EQ(session->lifetime.idle, std::chrono::minutes(20));
+  EXPECT_EQ(request.max_uses, 7U);
   EXPECT_EQ(request.audit_path, "/var/s/audit.jsonl");
   EXPECT_EQ(request.state_folder, "/var/s");
 }
@@ -58,6 +59,7 @@ TEST(NewSession, HasTheUsualPolicyAndConsentsWithoutAWord) {
   EXPECT_EQ(session->request.sources.trust_folder, "/var/s/trust");
   EXPECT_FALSE(session->request.private_git);
   EXPECT_FALSE(session->lifetime.is_limited());
+  EXPECT_FALSE(session->request.max_uses);
 }
 
 TEST(NewSession, RefusesWhatHasNoPlainMeaning) {
@@ -69,6 +71,7 @@ TEST(NewSession, RefusesWhatHasNoPlainMeaning) {
         << path;
   }
   EXPECT_THAT(why_not(R"({"workspace": "/w", "home": "/h", "ttl": "8"})"), HasSubstr("ttl: must be a time"));
+  EXPECT_THAT(why_not(R"({"workspace": "/w", "home": "/h", "max_uses": -1})"), HasSubstr("max_uses: "));
   // The operator's file and the log are the daemon's, whoever asks.
   for (const char* field : {"config", "audit", "state", "command", "owner", "id"}) {
     EXPECT_THAT(why_not(std::string(R"({"workspace": "/w", "home": "/h", ")") + field + R"(": "/x"})"),

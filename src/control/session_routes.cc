@@ -1,15 +1,18 @@
 #include "control/session_routes.h"
 
+#include <fcntl.h>
 #include <signal.h>
 
 #include <array>
 #include <boost/json.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "audit/json.h"
 #include "base/text.h"
+#include "control/log_stream.h"
 #include "control/session_request.h"
 
 namespace sallyport::control {
@@ -27,6 +30,8 @@ json::value to_json(const Sessions::Entry& entry) {
                       {"state", name(entry.state)},
                       {"workspace", entry.request.working_directory},
                       {"policy", entry.request.sources.policy_path},
+                      {"image", entry.request.image},
+                      {"container", entry.request.adopted},
                       {"private_git", entry.request.private_git},
                       {"started", audit::time_text(entry.started)},
                       {"commands", entry.session ? entry.session->commands().running() : 0},
@@ -35,28 +40,44 @@ json::value to_json(const Sessions::Entry& entry) {
   object["summary"] = summary != nullptr ? shown(summary->line()) : shown(entry.last_word);
   if (entry.lifetime.ttl) object["ttl_seconds"] = entry.lifetime.ttl->count();
   if (entry.lifetime.idle) object["idle_seconds"] = entry.lifetime.idle->count();
+  if (entry.request.max_uses) {
+    object["max_uses"] = *entry.request.max_uses;
+    object["uses"] = entry.session ? entry.session->credential_uses() : 0;
+  }
   json::array notices;
   for (const std::string& notice : entry.notices) notices.push_back(shown(notice));
   object["notices"] = std::move(notices);
   return object;
 }
 
+json::value to_json(const Sessions::Entry& entry, const session::Regranted& done) {
+  json::array changes;
+  for (const std::string& change : done.changes) changes.push_back(shown(change));
+  return json::object{{"name", entry.name},
+                      {"id", entry.id},
+                      {"owner", entry.owner},
+                      {"changes", std::move(changes)},
+                      {"problem", shown(done.problem)}};
+}
+
 class SessionRoutes {
  public:
-  SessionRoutes(Sessions& sessions, const ApiAccess& access, session::Places places)
-      : sessions_(sessions), access_(access), places_(std::move(places)) {}
+  SessionRoutes(os::EventLoop& loop, Sessions& sessions, const ApiAccess& access, session::Places places)
+      : loop_(loop), sessions_(sessions), access_(access), places_(std::move(places)) {}
 
   void create(Call& call, Answer answer) {
-    // What a user names would have to be opened as that user, and the daemon's own files are not the user's.
-    if (!access_.is_master(call.peer.uid)) {
-      return answer.refuse(
-          {403, "other_user",
-           "This daemon makes sessions for root and for its own user alone: it would look at "
-           "the workspace with its own rights, and not with yours.",
-           "Run a daemon of your own: `sallyportd`."});
+    if (!access_.is_master(call.peer.uid) && access_.owner != 0) {
+      return answer.refuse({403, "other_user",
+                            "This daemon is no root, so it makes sessions for root and for its own user "
+                            "alone: it would look at the workspace with its own rights, and not with yours.",
+                            "Run a daemon of your own: `sallyport gateway start`."});
     }
     auto wanted = read_new_session(call.body, places_);
     if (!wanted) return answer.refuse(wanted.error());
+    if (!wanted->request.adopted.empty() && !access_.is_master(call.peer.uid)) {
+      return answer.refuse({403, "other_user", "Containers that others made are adopted by root alone."});
+    }
+    wanted->request.client = client(call.peer);
     auto entry =
         sessions_.add(call.peer.uid, std::move(wanted->name), std::move(wanted->request), wanted->lifetime);
     if (!entry) return answer.refuse(entry.error());
@@ -83,6 +104,8 @@ class SessionRoutes {
   void start(Call& call, Answer answer) {
     auto entry = find(call);
     if (!entry) return answer.refuse(entry.error());
+    // Whoever has it started again, it is its owner's; who may have other groups by now.
+    if ((*entry)->owner == call.peer.uid) (*entry)->request.client = client(call.peer);
     start_entry(**entry, std::make_shared<Answer>(std::move(answer)));
   }
 
@@ -98,9 +121,33 @@ class SessionRoutes {
     sessions_.destroy(**entry, follower(SessionState::Ended, std::make_shared<Answer>(std::move(answer))));
   }
 
+  // Of all whose sessions run and the caller may see.
+  void reload_all(Call& call, Answer answer) {
+    std::vector<Sessions::Entry*> live;
+    for (const Sessions::Entry* entry : sessions_.list(viewer(call))) {
+      if (entry->session) live.push_back(*sessions_.find({.uid = entry->owner}, entry->name));
+    }
+    reload_these(live, std::move(answer));
+  }
+
+  void reload(Call& call, Answer answer) {
+    auto entry = find(call);
+    if (!entry) return answer.refuse(entry.error());
+    if (!(*entry)->session) return answer.refuse(not_running(**entry));
+    reload_these({*entry}, std::move(answer));
+  }
+
   void exec(Call& call, Answer answer) {
     auto entry = find(call);
     if (!entry) return answer.refuse(entry.error());
+    // A command has the owner's rights over the workspace, and whatever credentials are the owner's to use.
+    if ((*entry)->owner != call.peer.uid && !access_.is_master(call.peer.uid)) {
+      return answer.refuse({403, "other_user",
+                            "The session '" + (*entry)->name +
+                                "' is another user's: its commands would have "
+                                "that user's rights.",
+                            "Make one of your own: `sallyport new`."});
+    }
     auto command = read_command(call.body);
     if (!command) return answer.refuse(command.error());
     if (call.descriptors.size() != 3) {
@@ -109,11 +156,32 @@ class SessionRoutes {
            "This call takes three descriptors: a command's standard input, output and error."});
     }
     if (!(*entry)->session) {
-      return answer.refuse({409, "not_running", "The session '" + (*entry)->name + "' does not run.",
-                            "Start it: `sallyport start " + (*entry)->name + "`."});
+      return answer.refuse(not_running(**entry));
     }
     run(*(*entry)->session, *command, std::move(call.descriptors),
         std::make_shared<Answer>(std::move(answer)));
+  }
+
+  // Lines of the audit log: the daemon's file, of which a caller sees what is about its own session.
+  void log(Call& call, Answer answer) {
+    auto entry = find(call);
+    if (!entry) return answer.refuse(entry.error());
+    LogStream::Wish wish{.session = (*entry)->id};
+    if (const auto lines = call.query.find("lines"); lines != call.query.end()) {
+      const auto number = parse_decimal(lines->second, kMaxLogLines);
+      if (!number) return answer.refuse({400, "bad_request", "lines: must be a number, up to 10000"});
+      wish.lines = *number;
+    }
+    if (const auto follow = call.query.find("follow"); follow != call.query.end()) {
+      if (follow->second != "1") return answer.refuse({400, "bad_request", "follow: must be 1"});
+      wish.follow = true;
+    }
+    const std::string& path = (*entry)->request.audit_path;
+    Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!file) return answer.refuse(fail_errno(Reason::Internal, "open " + path).error());
+    LogStream::start(
+        loop_, std::move(file), wish, [this, id = wish.session] { return sessions_.present(id) != nullptr; },
+        std::move(answer));
   }
 
   void signal(Call& call, Answer answer) {
@@ -139,6 +207,29 @@ class SessionRoutes {
                   answer->line({{"session", to_json(entry)}});
                   answer->end();
                 }};
+  }
+
+  static ApiError not_running(const Sessions::Entry& entry) {
+    return {409, "not_running", "The session '" + entry.name + "' does not run.",
+            "Start it: `sallyport start " + entry.name + "`."};
+  }
+
+  // Answered when the last of them is done.
+  static void reload_these(const std::vector<Sessions::Entry*>& entries, Answer answer) {
+    struct Reloads {
+      Answer answer;
+      std::size_t left;
+      json::array sessions;
+    };
+    const auto reloads = std::make_shared<Reloads>(Reloads{std::move(answer), entries.size(), {}});
+    if (entries.empty()) reloads->answer.send(200, json::object{{"sessions", json::array()}});
+    for (Sessions::Entry* entry : entries) {
+      Sessions::reload(*entry, [reloads](const Sessions::Entry& each, const session::Regranted& done) {
+        reloads->sessions.push_back(to_json(each, done));
+        if (--reloads->left > 0) return;
+        reloads->answer.send(200, json::object{{"sessions", std::move(reloads->sessions)}});
+      });
+    }
   }
 
   void start_entry(Sessions::Entry& entry, const SharedAnswer& answer) {
@@ -170,6 +261,11 @@ class SessionRoutes {
     });
   }
 
+  // By whose rights a session is made; nullopt: by the daemon's own.
+  std::optional<os::Ids> client(const os::Peer& peer) const {
+    if (access_.is_master(peer.uid)) return std::nullopt;
+    return os::Ids{.uid = peer.uid, .gid = peer.gid, .groups = peer.groups};
+  }
   Viewer viewer(const Call& call) const {
     return {.uid = call.peer.uid, .sees_all = access_.allows(call.peer)};
   }
@@ -177,6 +273,7 @@ class SessionRoutes {
     return sessions_.find(viewer(call), call.path.at("session"));
   }
 
+  os::EventLoop& loop_;
   Sessions& sessions_;
   const ApiAccess& access_;
   session::Places places_;
@@ -184,8 +281,9 @@ class SessionRoutes {
 
 }  // namespace
 
-std::vector<Route> session_routes(Sessions& sessions, const ApiAccess& access, session::Places places) {
-  const auto calls = std::make_shared<SessionRoutes>(sessions, access, std::move(places));
+std::vector<Route> session_routes(os::EventLoop& loop, Sessions& sessions, const ApiAccess& access,
+                                  session::Places places) {
+  const auto calls = std::make_shared<SessionRoutes>(loop, sessions, access, std::move(places));
   const auto to = [&](auto method) {
     return
         [calls, method](Call&& call, Answer answer) { std::invoke(method, *calls, call, std::move(answer)); };
@@ -201,6 +299,12 @@ std::vector<Route> session_routes(Sessions& sessions, const ApiAccess& access, s
   routes.push_back({.method = "DELETE", .pattern = one, .handler = to(&SessionRoutes::destroy)});
   routes.push_back({.method = "POST", .pattern = one + "/start", .handler = to(&SessionRoutes::start)});
   routes.push_back({.method = "POST", .pattern = one + "/stop", .handler = to(&SessionRoutes::stop)});
+  routes.push_back({.method = "GET",
+                    .pattern = one + "/log",
+                    .handler = to(&SessionRoutes::log),
+                    .query = {"lines", "follow"}});
+  routes.push_back({.method = "POST", .pattern = one + "/reload", .handler = to(&SessionRoutes::reload)});
+  routes.push_back({.method = "POST", .pattern = "/v1/reload", .handler = to(&SessionRoutes::reload_all)});
   routes.push_back({.method = "POST",
                     .pattern = one + "/exec",
                     .handler = to(&SessionRoutes::exec),

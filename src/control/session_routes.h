@@ -1,4 +1,4 @@
-// The calls that are about sessions: begin and end one, look at them, and run commands in one.
+// The calls that are about sessions: begin and end one, look at them and their log, and run commands in one.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,8 @@
 
 namespace sallyport::control {
 
-// `sessions` and `access` outlive the routes. `places`: the daemon's.
-std::vector<Route> session_routes(Sessions& sessions, const ApiAccess& access, session::Places places);
+// `loop`, `sessions` and `access` outlive the routes. `places`: the daemon's.
+std::vector<Route> session_routes(os::EventLoop& loop, Sessions& sessions, const ApiAccess& access,
+                                  session::Places places);
 
 }  // namespace sallyport::control

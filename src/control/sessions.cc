@@ -116,7 +116,7 @@ std::string Sessions::make_name(uid_t owner, const std::string& workspace) const
   return name;
 }
 
-const Sessions::Entry* Sessions::find_named(uid_t owner, std::string_view name) const {
+Sessions::Entry* Sessions::find_named(uid_t owner, std::string_view name) const {
   for (const auto& entry : entries_) {
     if (entry->owner == owner && entry->name == name) return entry.get();
   }
@@ -126,6 +126,10 @@ const Sessions::Entry* Sessions::find_named(uid_t owner, std::string_view name) 
 ApiResult<Sessions::Entry*> Sessions::find(const Viewer& viewer, std::string_view key) {
   std::vector<Entry*> found;
   if (key.empty()) return refuse(404, "no_such_session", "a session has a name");
+  // The viewer's own is meant, or somebody else's of the same name would stand in its way.
+  for (const auto& entry : entries_) {
+    if (entry->owner == viewer.uid && entry->name == key && may_see(viewer, *entry)) return entry.get();
+  }
   for (const auto how : {&Entry::name, &Entry::id}) {
     const bool by_id = how == &Entry::id;
     for (const auto& entry : entries_) {
@@ -255,19 +259,34 @@ void Sessions::destroy(Entry& entry, Follower follower) {
   stop(entry, std::move(follower));
 }
 
+// The entry outlives its session, which tells all who wait before it ends.
+void Sessions::reload(Entry& entry, OnReloaded on_reloaded) {
+  entry.session->reload([&entry, on_reloaded = std::move(on_reloaded)](const session::Regranted& done) {
+    on_reloaded(entry, done);
+  });
+}
+
+void Sessions::reload_all(const OnReloaded& on_reloaded) {
+  for (Entry* entry : live()) reload(*entry, on_reloaded);
+}
+
+std::vector<Sessions::Entry*> Sessions::live() const {
+  std::vector<Entry*> result;
+  for (const auto& entry : entries_) {
+    if (entry->session) result.push_back(entry.get());
+  }
+  return result;
+}
+
 void Sessions::end_all(std::function<void()> on_ended) {
   on_all_ended_ = std::move(on_ended);
-  std::vector<Entry*> live;
-  for (const auto& entry : entries_) {
-    if (entry->session) live.push_back(entry.get());
-  }
-  if (live.empty()) return on_all_ended_();
-  for (Entry* entry : live) stop(*entry, nobody());
+  const std::vector<Entry*> still = live();
+  if (still.empty()) return on_all_ended_();
+  for (Entry* entry : still) stop(*entry, nobody());
 }
 
 std::size_t Sessions::running() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(entries_, [](const auto& entry) { return entry->session != nullptr; }));
+  return live().size();
 }
 
 // A session ends in a callback of its own.

@@ -84,6 +84,8 @@ class Sessions {
   Result<Entry*> add(uid_t owner, std::string name, session::Request request, Lifetime lifetime = {});
   // By name, by id or by the id's beginning. 404 when there is none that the viewer may see.
   ApiResult<Entry*> find(const Viewer& viewer, std::string_view key);
+  // The owner's of that name; nullptr when there is none.
+  Entry* find_named(uid_t owner, std::string_view name) const;
   // The one whose present session that is; nullptr when it has ended.
   session::Session* present(std::string_view id) const;
   std::vector<const Entry*> list(const Viewer& viewer) const;
@@ -96,6 +98,11 @@ class Sessions {
   // Its end, after which it is no more.
   void destroy(Entry& entry, Follower follower);
 
+  // Its files read again, of one that has not ended.
+  using OnReloaded = std::function<void(const Entry&, const session::Regranted&)>;
+  static void reload(Entry& entry, OnReloaded on_reloaded);
+  void reload_all(const OnReloaded& on_reloaded);
+
   // Ends all, and lets none start any more.
   void end_all(std::function<void()> on_ended);
 
@@ -104,7 +111,7 @@ class Sessions {
  private:
   Status check_name(uid_t owner, const std::string& name) const;
   std::string make_name(uid_t owner, const std::string& workspace) const;
-  const Entry* find_named(uid_t owner, std::string_view name) const;
+  std::vector<Entry*> live() const;
   void on_notice(Entry& entry, std::string text);
   void on_running(Entry& entry);
   void look_at_lifetime(Entry& entry);

@@ -86,6 +86,7 @@ TEST_F(SessionsTest, ShowsAUserNoOthersSessions) {
   EXPECT_EQ(sessions_.list(kRoot).size(), 2U);
   EXPECT_EQ(sessions_.find(kRoot, "agent").error().status, 400) << "whose?";
   EXPECT_EQ(sessions_.find(kRoot, annas->id), annas);
+  EXPECT_EQ(sessions_.find({.uid = kAnna, .sees_all = true}, "agent"), annas) << "an operator's own first";
 }
 
 TEST_F(SessionsTest, HasLimits) {

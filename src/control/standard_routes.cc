@@ -17,8 +17,7 @@ std::vector<Route> standard_routes(Health health) {
   routes.push_back(
       {"GET", "/readyz", [why_not = std::move(health.why_not_ready)](const Call&, Answer answer) {
          if (const auto reason = why_not()) {
-           return answer.refuse(
-               {503, "not_ready", *reason, "It is started again by itself; its log says why it died."});
+           return answer.refuse({503, "not_ready", reason->message, reason->hint});
          }
          answer.text(200, kPlain, "ok\n");
        }});
@@ -29,6 +28,21 @@ std::vector<Route> standard_routes(Health health) {
                       answer.send(200, {{"version", SALLYPORT_VERSION}, {"api", kApiVersion}});
                     }});
   return routes;
+}
+
+Route shutdown_route(ApiAccess access, Shutdown shutdown) {
+  const auto handler = [access, shutdown = std::move(shutdown)](const Call& call, Answer answer) {
+    if (!access.is_master(call.peer.uid)) {
+      return answer.refuse(
+          {403, "other_user", "Only root and the daemon's own user may end it, and with it all sessions."});
+    }
+    // Kept until its connection ends.
+    const auto kept = std::make_shared<Answer>(std::move(answer));
+    kept->when_gone([kept] {});
+    kept->line({{"ending", true}, {"sessions", shutdown.sessions()}});
+    shutdown.begin();
+  };
+  return {.method = "POST", .pattern = "/v1/shutdown", .handler = handler};
 }
 
 }  // namespace sallyport::control

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "control/api_server.h"
+#include "control/health.h"
 
 namespace sallyport::control {
 
@@ -14,10 +15,19 @@ namespace sallyport::control {
 inline constexpr const char* kApiVersion = "v1";
 
 struct Health {
-  std::function<std::optional<std::string>()> why_not_ready;  // nullopt: gate and vault are up
-  std::function<std::string()> metrics;                       // Prometheus' text format
+  std::function<std::optional<NotReady>()> why_not_ready;  // nullopt: it can do its work
+  std::function<std::string()> metrics;                    // Prometheus' text format
 };
 
 std::vector<Route> standard_routes(Health health);
+
+struct Shutdown {
+  std::function<std::size_t()> sessions;  // that are to end first
+  std::function<void()> begin;            // once more is as good as once
+};
+
+// POST /v1/shutdown, for root and the owner alone: ends the daemon as SIGTERM does. Its stream ends with the
+// daemon, cut.
+Route shutdown_route(ApiAccess access, Shutdown shutdown);
 
 }  // namespace sallyport::control

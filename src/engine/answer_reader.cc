@@ -15,6 +15,8 @@ using boost::beast::error_code;
 using boost::beast::string_view;
 
 constexpr int kSwitchingProtocols = 101;
+// "0\r\n\r\n". Of a last chunk that has begun Beast asserts that so much is there when it is asked again.
+constexpr std::size_t kShortestChunk = 5;
 
 std::unexpected<Error> malformed(const error_code& error) {
   std::string what = error.message();
@@ -31,6 +33,9 @@ class AnswerReader::Parser : public http::basic_parser<false> {
  public:
   Parser() { header_limit(kMaxAnswerHeadBytes); }
 
+  // What comes is the line before a chunk.
+  bool is_between_chunks() const { return is_header_done() && chunked() && chunk_left_ == 0; }
+
   int status = 0;
   std::string body;
 
@@ -41,8 +46,9 @@ class AnswerReader::Parser : public http::basic_parser<false> {
   void on_header_impl(error_code&) override {}
   void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
   std::size_t on_body_impl(string_view bytes, error_code&) override { return append(bytes); }
-  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
+  void on_chunk_header_impl(std::uint64_t size, string_view, error_code&) override { chunk_left_ = size; }
   std::size_t on_chunk_body_impl(std::uint64_t, string_view bytes, error_code&) override {
+    chunk_left_ -= bytes.size();
     return append(bytes);
   }
   void on_finish_impl(error_code&) override {}
@@ -51,6 +57,8 @@ class AnswerReader::Parser : public http::basic_parser<false> {
     body.append(bytes.data(), bytes.size());
     return bytes.size();
   }
+
+  std::uint64_t chunk_left_ = 0;
 };
 
 AnswerReader::AnswerReader(BodyKind kind) : kind_(kind), parser_(std::make_unique<Parser>()) {
@@ -85,6 +93,7 @@ Status AnswerReader::parse_body() {
 Status AnswerReader::parse() {
   std::string_view left = pending_;
   while (!left.empty() && !parser_->is_done()) {
+    if (parser_->is_between_chunks() && left.size() < kShortestChunk) break;
     const bool had_head = head_done();
     error_code error;
     const std::size_t used = parser_->put(boost::asio::buffer(left.data(), left.size()), error);

@@ -55,6 +55,7 @@ json::object host_config(const ContainerSpec& spec) {
   };
   if (!spec.tmpfs.empty()) config.emplace("Tmpfs", members(spec.tmpfs));
   add_list(config, "Dns", spec.name_servers);
+  add_text(config, "UsernsMode", spec.user_namespace);
   json::array mounts;
   for (const BindMount& mount : spec.mounts) mounts.emplace_back(mount_object(mount));
   if (!mounts.empty()) config.emplace("Mounts", std::move(mounts));
@@ -78,6 +79,10 @@ std::string create_body(const ContainerSpec& spec) {
       {"Image", spec.image},
       {"Tty", spec.terminal},
       {"OpenStdin", spec.keep_input},
+      // Each would be the image's else: a command that the engine runs beside ours, and a signal that ours
+      // does not hear.
+      {"Healthcheck", {{"Test", json::array{"NONE"}}}},
+      {"StopSignal", "SIGTERM"},
       {"HostConfig", host_config(spec)},
   };
   add_list(body, "Entrypoint", spec.entrypoint);

@@ -46,7 +46,8 @@ struct ContainerSpec {
   RootFolder root = RootFolder::ReadOnly;
   std::map<std::string, std::string> tmpfs;  // {"/tmp": "rw,nosuid,nodev,size=64m"}
   std::vector<BindMount> mounts;
-  std::string seccomp_profile;  // the JSON text itself
+  std::string seccomp_profile;  // the JSON text itself; for Podman its file
+  std::string user_namespace;   // "": the engine's
 
   std::int64_t pids = 0;
   std::int64_t memory_bytes = 0;  // swap included

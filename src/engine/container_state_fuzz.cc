@@ -12,7 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto state = read_container_state(text);
   if (!state) return 0;
-  const Demands demands{R"({"defaultAction":"SCMP_ACT_ALLOW"})", "/profile", CgroupVersion::Two, {}};
+  Demands demands;
+  demands.seccomp_profile = R"({"defaultAction":"SCMP_ACT_ALLOW"})";
+  demands.seccomp_profile_path = "/profile";
   const auto found = problems(*state, demands);
   if (found.empty() && (state->host.privileged || state->host.network_mode == "host")) std::abort();
   return 0;

@@ -18,7 +18,8 @@ void expect_body(const ContainerSpec& spec, const char* expected) {
 TEST(ContainerSpec, IsSealedWhateverIsAsked) {
   ContainerSpec spec;
   spec.image = "i";
-  expect_body(spec, R"({"Image": "i", "Tty": false, "OpenStdin": false, "HostConfig": {
+  expect_body(spec, R"({"Image": "i", "Tty": false, "OpenStdin": false,
+      "Healthcheck": {"Test": ["NONE"]}, "StopSignal": "SIGTERM", "HostConfig": {
       "NetworkMode": "none", "CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges"], "ReadonlyRootfs": true,
       "IpcMode": "private", "RestartPolicy": {"Name": "no"}, "Init": false}})");
 }
@@ -49,8 +50,9 @@ TEST(ContainerSpec, SaysEverythingInTheEnginesWords) {
   spec.init = true;
   expect_body(spec, R"({"Image": "i", "Entrypoint": ["/e"], "Cmd": ["a", "b\"c"], "Env": ["A=1"],
       "User": "1000:1000", "WorkingDir": "/w", "Hostname": "h", "Labels": {"l": "v"}, "Tty": true,
-      "OpenStdin": true, "HostConfig": {
-      "NetworkMode": "container:abc", "Dns": ["198.18.0.1"], "CapDrop": ["ALL"],
+      "OpenStdin": true, "Healthcheck": {"Test": ["NONE"]}, "StopSignal": "SIGTERM", "HostConfig": {
+      "NetworkMode": "container:abc", "Dns": ["198.18.0.1"], 
+      "CapDrop": ["ALL"],
       "SecurityOpt": ["no-new-privileges", "seccomp={\"defaultAction\":\"x\"}"], "ReadonlyRootfs": false,
       "IpcMode": "private", "RestartPolicy": {"Name": "no"}, "Init": true, "Tmpfs": {"/tmp": "rw"},
       "Mounts": [

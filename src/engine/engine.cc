@@ -117,8 +117,10 @@ Result<ImageState> read_image(std::string_view body) {
 
 ListedContainer read_listed(Fields& from) {
   const auto names = from.texts("Names");
-  ListedContainer listed{from.text("Id"), names.empty() ? "" : names.front(), from.text("ImageID"),
-                         from.text("State"), from.text_map("Labels")};
+  ListedContainer listed{
+      from.text("Id"),         names.empty() ? "" : names.front(),
+      from.text("ImageID"),    from.text("State"),
+      from.text_map("Labels"), from.object_or_empty("HostConfig").text_or_empty("NetworkMode")};
   if (listed.name.starts_with('/')) listed.name.erase(0, 1);
   return listed;
 }
@@ -216,7 +218,9 @@ Call Engine::inspect(std::string_view container, On<ContainerState> on_state) {
 }
 
 Call Engine::list(std::string_view label, On<std::vector<ListedContainer>> on_list) {
-  const std::string filters = json::serialize(json::object{{"label", {label}}});
+  json::object filter;
+  if (!label.empty()) filter["label"] = {label};
+  const std::string filters = json::serialize(filter);
   return answered<std::vector<ListedContainer>>(
       client_, get("/containers/json?all=1&filters=" + encoded(filters)), std::move(on_list), read_list);
 }
@@ -273,8 +277,9 @@ Call Engine::exec_resize(std::string_view exec, TerminalSize size, OnDone on_don
 }
 
 Call Engine::import_image(Fd tar, std::string_view repository, std::string_view tag, On<std::string> on_id) {
+  // Together: Podman 4.3 does not look at a parameter "tag" here.
   Request request =
-      post(fmt::format("/images/create?fromSrc=-&repo={}&tag={}", encoded(repository), encoded(tag)));
+      post(fmt::format("/images/create?fromSrc=-&repo={}", encoded(fmt::format("{}:{}", repository, tag))));
   request.file = std::move(tar);
   request.timeout = kImportTimeout;
   return answered<std::string>(client_, std::move(request), std::move(on_id), read_import);

@@ -28,6 +28,7 @@ struct ListedContainer {
   std::string image;  // its digest
   std::string state;  // "running"
   std::map<std::string, std::string> labels;
+  std::string network_mode;  // of Docker; Podman says "host" of each
 };
 
 struct ImageState {
@@ -86,7 +87,7 @@ class Engine {
   // With its anonymous volumes. Done as well when there is none.
   [[nodiscard]] Call remove(std::string_view container, Force force, OnDone on_done);
   [[nodiscard]] Call inspect(std::string_view container, On<ContainerState> on_state);
-  // All that have the label, running or not; `label` "name" or "name=value".
+  // All that have the label, running or not; `label` "name" or "name=value", or "": all that there are.
   [[nodiscard]] Call list(std::string_view label, On<std::vector<ListedContainer>> on_list);
   // The exit code, when it runs no more, however long that takes.
   [[nodiscard]] Call wait(std::string_view container, On<std::int64_t> on_exit);

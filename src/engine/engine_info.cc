@@ -87,6 +87,8 @@ Status read_info(std::string_view text, EngineInfo& into) {
     if (name == "name=userns") into.user_namespaces = true;
     if (name == "name=rootless") into.privilege = Privilege::Rootless;
   }
+  // Podman 4.3 says it here alone.
+  if (fields.flag_or_false("Rootless")) into.privilege = Privilege::Rootless;
   if (problem.empty()) return {};
   return makes_no_sense("GET /info", problem);
 }

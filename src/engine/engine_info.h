@@ -28,7 +28,6 @@ inline constexpr ApiVersion kNewestApi{1, 44};
 // Docker 20.10, of December 2020: the first with a container's own cgroup namespace.
 inline constexpr ApiVersion kOldestApi{1, 41};
 
-enum class EngineKind { Docker, Podman };
 enum class Privilege { Root, Rootless };
 
 struct EngineInfo {

@@ -71,7 +71,8 @@ TEST_F(EngineCalls, AreDoneWhenItIsSoAlready) {
 }
 
 TEST_F(EngineCalls, ReadAList) {
-  answer_json(R"([{"Id":"1","Names":["/a","/b/a"],"ImageID":"sha256:x","State":"exited","Labels":{"l":"v"}},
+  answer_json(R"([{"Id":"1","Names":["/a","/b/a"],"ImageID":"sha256:x","State":"exited","Labels":{"l":"v"},
+                   "HostConfig":{"NetworkMode":"none"}},
                   {"Id":"2","Names":null,"ImageID":"sha256:y","State":"created","Labels":null}])");
   Result<std::vector<ListedContainer>> list;
   const Call call = calls_.list("l=v", into(list));
@@ -81,7 +82,9 @@ TEST_F(EngineCalls, ReadAList) {
   ASSERT_EQ(list->size(), 2U);
   EXPECT_EQ((*list)[0].name, "a");
   EXPECT_EQ((*list)[0].labels.at("l"), "v");
+  EXPECT_EQ((*list)[0].network_mode, "none");
   EXPECT_EQ((*list)[1].name, "");
+  EXPECT_EQ((*list)[1].network_mode, "");
 }
 
 TEST_F(EngineCalls, RefuseAListThatMakesNoSense) {
@@ -110,7 +113,7 @@ TEST_F(EngineCalls, FindAnErrorInTheProgressOfAnImport) {
     Result<std::string> id;
     const Call call = calls_.import_image(Fd(::memfd_create("tar", MFD_CLOEXEC)), "r/n", "t", into(id));
     run();
-    EXPECT_EQ(line(), "POST /images/create?fromSrc=-&repo=r%2Fn&tag=t");
+    EXPECT_EQ(line(), "POST /images/create?fromSrc=-&repo=r%2Fn%3At");
     EXPECT_EQ(id ? "sha256:abc" : id.error().detail, words == nullptr ? "sha256:abc" : words);
   }
 }

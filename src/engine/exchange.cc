@@ -130,6 +130,7 @@ void Exchange::connect() {
   socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_) return fail_later(cannot_connect(socket_path_, errno));
   if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    sent_ = write_some();
     return watch();
   }
   // A Unix socket connects at once or not at all; EAGAIN: the backlog is full.

@@ -37,14 +37,14 @@ constexpr std::string_view kHostFolders[] = {
 // Wherever they lie: who speaks to an engine has the host.
 constexpr std::string_view kEngineSockets[] = {"docker.sock", "podman.sock", "containerd.sock", "crio.sock"};
 
-// What the engine hides, or protects from writing, in every container that is not told otherwise.
-constexpr std::string_view kMaskedPaths[] = {"/proc/kcore", "/proc/keys", "/proc/timer_list",
-                                             "/sys/firmware"};
-constexpr std::string_view kReadonlyPaths[] = {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys",
-                                               "/proc/sysrq-trigger"};
 // They make namespaces as we know them; a virtual machine or a kernel in user space would have its own
 // network.
 constexpr std::string_view kRuntimes[] = {"", "runc", "crun", "io.containerd.runc.v2"};
+
+// What every Podman gives a container that is not told otherwise; it lists those of them that were dropped.
+constexpr std::string_view kPodmanCapabilities[] = {"CHOWN",   "DAC_OVERRIDE",     "FOWNER",    "FSETID",
+                                                    "KILL",    "NET_BIND_SERVICE", "SETFCAP",   "SETGID",
+                                                    "SETPCAP", "SETUID",           "SYS_CHROOT"};
 
 class Judge {
  public:
@@ -74,6 +74,7 @@ class Judge {
   }
 
   void capabilities();
+  bool drops_all() const;
   void security_options();
   void seccomp(std::string_view value);
   void namespaces();
@@ -93,12 +94,19 @@ class Judge {
   std::vector<std::string> problems_;
 };
 
+bool Judge::drops_all() const {
+  const auto drops = [this](std::string_view wanted) {
+    return std::ranges::any_of(host_.cap_drop,
+                               [&](const std::string& name) { return equals_ignoring_case(name, wanted); });
+  };
+  if (drops("ALL")) return true;
+  return demands_.engine == EngineKind::Podman && std::ranges::all_of(kPodmanCapabilities, drops);
+}
+
 void Judge::capabilities() {
   if (host_.privileged) add("Privileged", "is true", "remove `privileged: true`");
   none_of("CapAdd", host_.cap_add, "cap_add");
-  const bool all = std::ranges::any_of(
-      host_.cap_drop, [](const std::string& name) { return equals_ignoring_case(name, "ALL"); });
-  if (!all) {
+  if (!drops_all()) {
     add("CapDrop",
         fmt::format("is [{}], not ALL", escaped(fmt::format("{}", fmt::join(host_.cap_drop, ", ")))),
         "add `cap_drop: [ALL]`");
@@ -147,6 +155,7 @@ void Judge::seccomp(std::string_view value) {
   const auto theirs = as_json(value);
   const auto ours = as_json(demands_.seccomp_profile);
   if (theirs && ours && *theirs == *ours) return;
+  if (demands_.engine == EngineKind::Podman && value == demands_.seccomp_profile_path) return;
   const std::string_view what = value.empty()
                                     ? "has no seccomp profile (the engine's own lets too much through)"
                                 : value == "unconfined" ? "has \"seccomp=unconfined\""
@@ -179,7 +188,10 @@ void Judge::namespaces() {
     own_namespace("IpcMode", host_.ipc_mode, "ipc");
   }
   own_namespace("UTSMode", host_.uts_mode, "uts");
-  own_namespace("UsernsMode", host_.userns_mode, "userns_mode");
+  // Podman's without root: that of the container whose network is shared.
+  const bool shares_both =
+      demands_.engine == EngineKind::Podman && joins && host_.userns_mode == host_.network_mode;
+  if (!shares_both) own_namespace("UsernsMode", host_.userns_mode, "userns_mode");
   // With version one the host's is what the engine gives when nobody asks for anything.
   if (demands_.cgroup_version == CgroupVersion::Two) {
     own_namespace("CgroupnsMode", host_.cgroupns_mode, "cgroup");
@@ -210,6 +222,7 @@ std::string normal(const std::string& path) {
 
 void Judge::source(const std::string& field, const std::string& source) {
   constexpr std::string_view kRemedy = "remove it from `volumes:`";
+  if (demands_.judged_sources.contains(source)) return;
   const std::string path = normal(source);
   const std::string quoted = fmt::format("has \"{}\"", escaped(source));
   if (!path.starts_with('/')) return add(field, quoted + ", which is no absolute path", kRemedy);
@@ -257,6 +270,7 @@ void Judge::mounts() {
 
 void Judge::covered(std::string_view field, const std::optional<std::vector<std::string>>& paths,
                     std::string_view path) {
+  if (!paths && demands_.engine == EngineKind::Podman) return;
   if (paths && std::ranges::find(*paths, path) != paths->end()) return;
   add(field, fmt::format("lacks {}", path), "remove \"systempaths=unconfined\" from `security_opt:`");
 }
@@ -267,7 +281,9 @@ void Judge::kernel() {
   for (const auto& [name, value] : host_.sysctls) {
     add("Sysctls", fmt::format("has {}={}", escaped(name), escaped(value)), "remove it from `sysctls:`");
   }
-  if (std::ranges::find(kRuntimes, host_.runtime) == std::end(kRuntimes)) {
+  // Podman's word for any of them.
+  const bool unsaid = demands_.engine == EngineKind::Podman && host_.runtime == "oci";
+  if (!unsaid && std::ranges::find(kRuntimes, host_.runtime) == std::end(kRuntimes)) {
     add("Runtime", fmt::format("is \"{}\", which is not known here", escaped(host_.runtime)),
         fmt::format("remove `runtime: {}`", escaped(host_.runtime)));
   }

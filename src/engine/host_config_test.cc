@@ -15,11 +15,13 @@ using ::testing::IsEmpty;
 
 namespace json = boost::json;
 
-Demands demands() {
-  return {R"({"defaultAction": "SCMP_ACT_ALLOW"})",
+Demands demands(EngineKind engine = EngineKind::Docker) {
+  return {engine,
+          R"({"defaultAction": "SCMP_ACT_ALLOW"})",
           "/usr/share/sallyport/seccomp.json",
           CgroupVersion::Two,
-          {"plain"}};
+          {"plain"},
+          {"/var/lib/sallyport/containers/1/init"}};
 }
 
 struct Case {
@@ -189,6 +191,10 @@ TEST(HostConfigProblems, AreWhatGivesTheHostAway) {
   expect({"/Mounts", bind("/srv/ci/docker.sock"),
           "Mounts at /x has \"/srv/ci/docker.sock\", which controls the host through its container engine: "
           "remove it from `volumes:`"});
+  expect({"/Mounts", bind("/var/lib/sallyport/containers/1/init"), nullptr});
+  expect({"/Mounts", bind("/var/lib/sallyport/containers/2/init"),
+          "Mounts at /x has \"/var/lib/sallyport/containers/2/init\", which gives away /var/lib/sallyport of "
+          "the host: remove it from `volumes:`"});
   expect({"/Mounts", bind("srv"),
           "Mounts at /x has \"srv\", which is no absolute path: remove it from `volumes:`"});
   expect({"/Mounts", bind("/srv", "rshared"),
@@ -234,6 +240,52 @@ TEST(HostConfigProblems, AreAllOfThemAtOnce) {
 }
 
 // Nobody's words reach a terminal as they are.
+// As Podman tells of what it made sealed: it knows "ALL" by the names of its own set alone.
+Result<ContainerState> podmans_state() {
+  auto state = state_with("/HostConfig/NetworkMode", "container:abc");
+  if (!state) return state;
+  HostConfig& host = state->host;
+  host.cgroupns_mode = "private";
+  host.userns_mode = host.network_mode;
+  host.cap_drop = {"CHOWN",   "DAC_OVERRIDE", "FOWNER",  "FSETID", "KILL",      "NET_BIND_SERVICE",
+                   "SETFCAP", "SETGID",       "SETPCAP", "SETUID", "SYS_CHROOT"};
+  host.security_opt = {"no-new-privileges", "seccomp=/usr/share/sallyport/seccomp.json"};
+  host.masked_paths.reset();
+  host.readonly_paths.reset();
+  host.runtime = "oci";
+  return state;
+}
+
+TEST(HostConfigProblems, AreNotWhatOnlyPodmanLeavesUnsaid) {
+  const auto state = podmans_state();
+  ASSERT_TRUE(state);
+  EXPECT_THAT(problems(*state, demands(EngineKind::Podman)), IsEmpty());
+  EXPECT_THAT(problems(*state, demands(EngineKind::Docker)),
+              ElementsAre(HasSubstr("CapDrop"), HasSubstr("another seccomp profile"), HasSubstr("UsernsMode"),
+                          HasSubstr("MaskedPaths"), HasSubstr("MaskedPaths"), HasSubstr("MaskedPaths"),
+                          HasSubstr("MaskedPaths"), HasSubstr("ReadonlyPaths"), HasSubstr("ReadonlyPaths"),
+                          HasSubstr("ReadonlyPaths"), HasSubstr("ReadonlyPaths"), HasSubstr("ReadonlyPaths"),
+                          HasSubstr("Runtime")));
+}
+
+TEST(HostConfigProblems, AreThoseOfPodmansToo) {
+  const auto sealed = podmans_state();
+  ASSERT_TRUE(sealed);
+  auto state = *sealed;
+  state.host.cap_drop.pop_back();
+  EXPECT_THAT(problems(state, demands(EngineKind::Podman)), ElementsAre(HasSubstr("CapDrop")));
+  state = *sealed;
+  state.host.security_opt[1] = "seccomp=/tmp/seccomp.json";
+  EXPECT_THAT(problems(state, demands(EngineKind::Podman)),
+              ElementsAre(HasSubstr("another seccomp profile")));
+  state = *sealed;
+  state.host.userns_mode = "container:other";
+  EXPECT_THAT(problems(state, demands(EngineKind::Podman)), ElementsAre(HasSubstr("UsernsMode")));
+  state = *sealed;
+  state.host.masked_paths = {"/proc/kcore"};
+  EXPECT_THAT(problems(state, demands(EngineKind::Podman)).size(), 3U);
+}
+
 TEST(HostConfigProblems, AreEscaped) {
   auto state = state_with("/HostConfig/PidMode", "\x1b[2J");
   ASSERT_TRUE(state);

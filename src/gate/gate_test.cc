@@ -310,7 +310,7 @@ TEST_F(GateTest, LeavesNothingBehindWhenItsWorkerEnds) {
   Fd client;
   const auto serve_and_end = [&]() -> net::Task<> {
     EXPECT_TRUE(co_await (*made)->serve());
-    EXPECT_EQ(part.children(), 3U);  // two doors, and a connection whose client says no more
+    EXPECT_GE(part.children(), 3U);  // two doors, and a connection whose client says nothing
     co_await part.end();
   };
   std::thread warden([&] {
@@ -321,9 +321,9 @@ TEST_F(GateTest, LeavesNothingBehindWhenItsWorkerEnds) {
                               {wire::DoorKind::Udp, wire::HostDoorUse::Dns, {}}}},
          {diagnosis.get(), listener.get(), datagrams.get()});
     client = testing::connect_to(door, SOCK_STREAM);
-    testing::send_text(client.get(),
-                       egress::test::record(egress::test::message(egress::test::hello_body(
-                           egress::test::sni("evil.test") + egress::test::versions({0x0304})))));
+    const Fd later = testing::connect_to(door, SOCK_STREAM);  // with its word the first one was accepted, too
+    testing::send_text(later.get(), egress::test::record(egress::test::message(egress::test::hello_body(
+                                        egress::test::sni("evil.test") + egress::test::versions({0x0304})))));
     EXPECT_EQ(code(receive_event().reason), code(Reason::HostNotAllowed));
     warden_.reset();
   });

@@ -8,6 +8,7 @@
 #include "net/name_server_fixture.h"
 #include "net/test_support.h"
 #include "os/endpoint.h"
+#include "os/links.h"
 #include "os/netlink.h"
 #include "os/userns.h"
 

@@ -79,7 +79,7 @@ Status drop_bounding_set() {
 }
 
 // The kernel forgets the parent-death signal when ids change.
-Status become_and_stay_tied(Ids ids) {
+Status become_and_stay_tied(const Ids& ids) {
   int signal = 0;
   const pid_t parent = ::getppid();
   if (::prctl(PR_GET_PDEATHSIG, &signal, 0, 0, 0) != 0) {

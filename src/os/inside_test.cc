@@ -16,7 +16,7 @@ std::optional<Ids> test_ids() {
   return kTestIds;
 }
 
-std::string become_user(Ids ids) {
+std::string become_user(const Ids& ids) {
   if (::geteuid() != 0) return "";
   if (auto done = become(ids); !done) return done.error().detail;
   return ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0 ? "" : "prctl";

@@ -15,7 +15,7 @@ namespace sallyport::os::testing {
 inline constexpr Ids kTestIds{12345, 12345};
 std::optional<Ids> test_ids();
 // Becomes `ids` when root, and what a program started by such a user would be (dumpable). Says what failed.
-std::string become_user(Ids ids);
+std::string become_user(const Ids& ids);
 
 // Runs in the child and says what was wrong: empty is success.
 using Body = std::function<std::string()>;

@@ -1,6 +1,5 @@
 #include "os/links.h"
 
-#include <libmnl/libmnl.h>
 #include <linux/if_addr.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -10,11 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <functional>
 #include <string_view>
 
 #include "base/text.h"
 
+// With the kernel's own macros, and not libmnl: sallyport-init, which is linked statically, asks too, and
+// Debian has no static libmnl.
 namespace sallyport::os {
 
 namespace {
@@ -34,9 +36,9 @@ enum class DumpEnd { Complete, Interrupted };
 using OnMessage = std::function<Status(const nlmsghdr&)>;
 
 // One received piece: true when it was the last. `state` becomes Interrupted when the kernel says so.
-Result<bool> read_piece(const char* piece, int length, DumpEnd& state, const OnMessage& callback) {
+Result<bool> read_piece(const char* piece, std::size_t length, DumpEnd& state, const OnMessage& callback) {
   const auto* header = reinterpret_cast<const nlmsghdr*>(piece);
-  for (; mnl_nlmsg_ok(header, length); header = mnl_nlmsg_next(header, &length)) {
+  for (; NLMSG_OK(header, length); header = NLMSG_NEXT(header, length)) {
     if ((header->nlmsg_flags & NLM_F_DUMP_INTR) != 0) state = DumpEnd::Interrupted;
     if (header->nlmsg_type == NLMSG_DONE) return true;
     if (header->nlmsg_type == NLMSG_ERROR) {
@@ -48,16 +50,19 @@ Result<bool> read_piece(const char* piece, int length, DumpEnd& state, const OnM
 }
 
 Result<DumpEnd> dump(int socket, std::uint16_t type, const OnMessage& callback) {
-  alignas(nlmsghdr) char request[128] = {};
-  nlmsghdr* header = mnl_nlmsg_put_header(request);
-  header->nlmsg_type = type;
-  header->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-  if (type == RTM_GETLINK) {
-    mnl_nlmsg_put_extra_header(header, sizeof(ifinfomsg));
-  } else {
-    mnl_nlmsg_put_extra_header(header, sizeof(ifaddrmsg));
-  }
-  if (::send(socket, request, header->nlmsg_len, 0) < 0) return fail_errno(Reason::Internal, "netlink: send");
+  // Of any family: all zeros.
+  struct {
+    nlmsghdr header;
+    union {
+      ifinfomsg link;
+      ifaddrmsg address;
+    } body;
+  } request{};
+  request.header.nlmsg_type = type;
+  request.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  request.header.nlmsg_len = NLMSG_LENGTH(type == RTM_GETLINK ? sizeof(ifinfomsg) : sizeof(ifaddrmsg));
+  if (::send(socket, &request, request.header.nlmsg_len, 0) < 0)
+    return fail_errno(Reason::Internal, "netlink: send");
 
   DumpEnd state = DumpEnd::Complete;
   std::string piece(kDumpBytes, '\0');
@@ -65,48 +70,45 @@ Result<DumpEnd> dump(int socket, std::uint16_t type, const OnMessage& callback) 
     const ssize_t got = ::recv(socket, piece.data(), piece.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail_errno(Reason::Internal, "netlink: receive");
-    auto last = read_piece(piece.data(), static_cast<int>(got), state, callback);
+    auto last = read_piece(piece.data(), static_cast<std::size_t>(got), state, callback);
     if (!last) return fail(std::move(last));
     if (*last) return state;
   }
 }
 
-std::string name_of(const nlmsghdr& header) {
-  const auto* attribute =
-      static_cast<const nlattr*>(mnl_nlmsg_get_payload_offset(&header, sizeof(ifinfomsg)));
-  const auto* end = static_cast<const char*>(mnl_nlmsg_get_payload_tail(&header));
-  while (mnl_attr_ok(attribute, static_cast<int>(end - reinterpret_cast<const char*>(attribute)))) {
-    if (mnl_attr_get_type(attribute) == IFLA_IFNAME &&
-        mnl_attr_validate(attribute, MNL_TYPE_NUL_STRING) >= 0) {
-      return mnl_attr_get_str(attribute);
-    }
-    attribute = mnl_attr_next(attribute);
+std::string name_of(const nlmsghdr& header, const ifinfomsg& body) {
+  auto left = IFLA_PAYLOAD(&header);
+  for (const rtattr* attribute = IFLA_RTA(&body); RTA_OK(attribute, left);
+       attribute = RTA_NEXT(attribute, left)) {
+    if (attribute->rta_type != IFLA_IFNAME) continue;
+    const auto* name = static_cast<const char*>(RTA_DATA(attribute));
+    return {name, ::strnlen(name, RTA_PAYLOAD(attribute))};
   }
   return "";
 }
 
 Status add_link(const nlmsghdr& header, std::vector<Link>& links) {
   if (header.nlmsg_type != RTM_NEWLINK) return {};
-  if (mnl_nlmsg_get_payload_len(&header) < sizeof(ifinfomsg)) {
+  if (NLMSG_PAYLOAD(&header, 0) < sizeof(ifinfomsg)) {
     return fail(Reason::Internal, "netlink: short link");
   }
   if (links.size() == kMaxLinks) return fail(Reason::Internal, "the namespace has over 1024 devices");
-  const auto* body = static_cast<const ifinfomsg*>(mnl_nlmsg_get_payload(&header));
+  const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(&header));
   Link link;
   link.index = body->ifi_index;
   link.loopback = (body->ifi_flags & IFF_LOOPBACK) != 0;
   link.up = (body->ifi_flags & IFF_UP) != 0;
-  link.name = name_of(header);
+  link.name = name_of(header, *body);
   links.push_back(std::move(link));
   return {};
 }
 
 Status add_address(const nlmsghdr& header, std::vector<Link>& links) {
   if (header.nlmsg_type != RTM_NEWADDR) return {};
-  if (mnl_nlmsg_get_payload_len(&header) < sizeof(ifaddrmsg)) {
+  if (NLMSG_PAYLOAD(&header, 0) < sizeof(ifaddrmsg)) {
     return fail(Reason::Internal, "netlink: short address");
   }
-  const auto* body = static_cast<const ifaddrmsg*>(mnl_nlmsg_get_payload(&header));
+  const auto* body = static_cast<const ifaddrmsg*>(NLMSG_DATA(&header));
   const auto link = std::ranges::find(links, static_cast<int>(body->ifa_index),
                                       [](const Link& each) { return each.index; });
   // A device that came between the two dumps: the watch reports it.
@@ -115,6 +117,18 @@ Status add_address(const nlmsghdr& header, std::vector<Link>& links) {
 }
 
 }  // namespace
+
+Result<Fd> open_route_socket(std::uint32_t groups) {
+  Fd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  if (!socket) return fail_errno(Reason::Internal, "socket NETLINK_ROUTE");
+  sockaddr_nl address{};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = groups;
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return fail_errno(Reason::Internal, "bind NETLINK_ROUTE");
+  }
+  return socket;
+}
 
 Result<std::vector<Link>> list_links(int route_socket) {
   for (int attempt = 0; attempt < kMaxDumpAttempts; ++attempt) {

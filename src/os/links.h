@@ -1,9 +1,11 @@
 // The proof that a namespace holds nothing but loopback, and the watch that it stays so.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace sallyport::os {
@@ -15,6 +17,9 @@ struct Link {
   bool up = false;
   int addresses = 0;  // IPv4 and IPv6
 };
+
+// A NETLINK_ROUTE socket of the current network namespace, close-on-exec; `groups` as RTMGRP_*, 0 for none.
+Result<Fd> open_route_socket(std::uint32_t groups);
 
 // The devices of the namespace in which `route_socket` was opened.
 Result<std::vector<Link>> list_links(int route_socket);

@@ -5,6 +5,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -16,6 +17,7 @@ namespace {
 
 // In every network namespace (LOOPBACK_IFINDEX in the kernel).
 constexpr int kLoopbackIndex = 1;
+constexpr std::uint8_t kLoopbackPrefix = 8;
 // An acknowledgement holds the request's head and the kernel's words: they fit by far.
 constexpr std::size_t kReplyBytes = 8192;
 
@@ -39,18 +41,6 @@ std::size_t address_bytes(sa_family_t family) {
 
 }  // namespace
 
-Result<Fd> open_route_socket(std::uint32_t groups) {
-  Fd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
-  if (!socket) return fail_errno(Reason::Internal, "socket NETLINK_ROUTE");
-  sockaddr_nl address{};
-  address.nl_family = AF_NETLINK;
-  address.nl_groups = groups;
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return fail_errno(Reason::Internal, "bind NETLINK_ROUTE");
-  }
-  return socket;
-}
-
 Status netlink_request(int socket, nlmsghdr* request, const char* what) {
   request->nlmsg_flags = static_cast<std::uint16_t>(request->nlmsg_flags | NLM_F_REQUEST | NLM_F_ACK);
   request->nlmsg_seq = 1;
@@ -71,14 +61,37 @@ Status netlink_request(int socket, nlmsghdr* request, const char* what) {
   return fail_errno(Reason::Internal, what);
 }
 
-Status raise_loopback(int route_socket) {
+namespace {
+
+Status set_link(int route_socket, int index, unsigned flags, const char* what) {
   Request request(RTM_NEWLINK, 0);
   auto& link = request.body<ifinfomsg>();
   link.ifi_family = AF_UNSPEC;
-  link.ifi_index = kLoopbackIndex;
+  link.ifi_index = index;
   link.ifi_change = IFF_UP;
-  link.ifi_flags = IFF_UP;
-  return netlink_request(route_socket, request.header, "raise lo");
+  link.ifi_flags = flags;
+  return netlink_request(route_socket, request.header, what);
+}
+
+}  // namespace
+
+Status raise_loopback(int route_socket) {
+  return set_link(route_socket, kLoopbackIndex, IFF_UP, "raise lo");
+}
+
+Status lower_loopback(int route_socket) {
+  Request request(RTM_DELADDR, 0);
+  auto& entry = request.body<ifaddrmsg>();
+  entry.ifa_family = AF_INET;
+  entry.ifa_prefixlen = kLoopbackPrefix;
+  entry.ifa_index = kLoopbackIndex;
+  mnl_attr_put_u32(request.header, IFA_LOCAL, htonl(INADDR_LOOPBACK));
+  if (auto done = netlink_request(route_socket, request.header, "take 127.0.0.1 from lo"); !done) return done;
+  return set_link(route_socket, kLoopbackIndex, 0, "lower lo");
+}
+
+Status lower_link(int route_socket, int index) {
+  return set_link(route_socket, index, 0, "lower a device");
 }
 
 Status add_loopback_address(int route_socket, const Endpoint& address) {

@@ -12,13 +12,13 @@ struct nlmsghdr;
 
 namespace sallyport::os {
 
-// A NETLINK_ROUTE socket of the current network namespace, close-on-exec; `groups` as RTMGRP_*, 0 for none.
-Result<Fd> open_route_socket(std::uint32_t groups);
-
 // Sends one request with NLM_F_ACK and returns the kernel's verdict. `what` names it in errors.
 Status netlink_request(int socket, nlmsghdr* request, const char* what);
 
 Status raise_loopback(int route_socket);
+// Takes 127.0.0.1 away too, whose routes would stay else, so that sending "works". Raising gives it back.
+Status lower_loopback(int route_socket);
+Status lower_link(int route_socket, int index);
 // `address` with the full prefix on lo.
 Status add_loopback_address(int route_socket, const Endpoint& address);
 // AnyIP: everything of that family is local, and arrives on lo.

@@ -55,12 +55,22 @@ Result<NamespaceBuilder> NamespaceBuilder::start(const Spec& spec) {
   if (!program) return fail_errno(Reason::Internal, "open " + spec.helper);
   auto ends = socket_pair(SocketKind::Packet);
   if (!ends) return fail(std::move(ends));
+  std::vector<std::string> argv{"sallyport-netns"};
+  std::vector<DescriptorMap> descriptors{{ends->second.get(), kHelperControlFd}};
+  if (spec.join_net) {
+    argv.emplace_back(kJoinNet);
+    descriptors.push_back({*spec.join_net, kJoinNetFd});
+  }
+  if (spec.join_user) {
+    argv.emplace_back(kJoinUser);
+    descriptors.push_back({*spec.join_user, kJoinUserFd});
+  }
   auto child = spawn({.program = spec.helper,
                       .program_fd = program.get(),
-                      .argv = {"sallyport-netns"},
+                      .argv = argv,
                       .environment = {},
-                      .descriptors = {{ends->second.get(), kHelperControlFd}},
-                      .become = spec.become,
+                      .descriptors = descriptors,
+                      .become = spec.join_net ? std::nullopt : spec.become,
                       .user_namespace = std::nullopt,
                       .net_namespace = std::nullopt,
                       .working_directory = "/",

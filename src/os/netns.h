@@ -2,8 +2,9 @@
 //
 // The caller (the warden) never enters the namespaces itself: it may have threads, and a threaded process
 // cannot setns() a user namespace. A one-shot helper, sallyport-netns, makes them, and sends descriptors
-// back. There are two phases with the caller's probes between: first the namespaces with lo down and no
-// route, where nothing can be reached; then, on demand, routes, rules and doors.
+// back; or it enters a network namespace that a container engine made. There are two phases with the caller's
+// probes between: first the namespaces with lo down and no route, where nothing can be reached; then, on
+// demand, routes, rules and doors.
 #pragma once
 
 #include <chrono>
@@ -59,6 +60,10 @@ class NamespaceBuilder {
   struct Spec {
     std::string helper;         // path of sallyport-netns
     std::optional<Ids> become;  // needed when the caller is root: uid 0 is never mapped into a sandbox
+    // Instead of new ones: this network namespace, and, unless it is ours, the user namespace that owns it.
+    // Both are borrowed until start() returns. The helper keeps its rights, and `become` is not looked at.
+    std::optional<int> join_net;
+    std::optional<int> join_user;
   };
 
   // Starts the helper; it dies with the calling thread, or with this object.

@@ -9,12 +9,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "os/inside_test.h"
 #include "os/links.h"
+#include "os/netlink.h"
 #include "os/netns.h"
 #include "os/unix_socket.h"
 
@@ -142,6 +144,13 @@ TEST(NetnsDevice, ThatIsPutInIsReportedAndPassesNothing) {
   auto only = only_loopback(*links);
   ASSERT_FALSE(only);
   EXPECT_EQ(only.error().detail, "the sandbox's network namespace holds the device \"inner\"");
+
+  const auto inner = [&] { return *std::ranges::find(*links, std::string("inner"), &Link::name); };
+  EXPECT_TRUE(inner().up);
+  EXPECT_TRUE(lower_link(space->link_query.get(), inner().index));
+  links = list_links(space->link_query.get());
+  ASSERT_TRUE(links);
+  EXPECT_FALSE(inner().up);
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <string>
@@ -17,6 +19,7 @@
 #include "base/text.h"
 #include "os/endpoint.h"
 #include "os/firewall.h"
+#include "os/links.h"
 #include "os/netlink.h"
 #include "os/netns.h"
 #include "os/nflog.h"
@@ -115,8 +118,26 @@ struct Inside {
   Fd route;
 };
 
-Result<Inside> make_namespaces(int control) {
-  if (auto done = enter_new_namespaces(); !done) return fail(std::move(done));
+bool has(const std::vector<std::string_view>& arguments, std::string_view word) {
+  return std::ranges::find(arguments, word) != arguments.end();
+}
+
+// The user namespace first: it has the rights over the other.
+Status join_namespaces(const std::vector<std::string_view>& arguments) {
+  if (has(arguments, kJoinUser) && ::setns(kJoinUserFd, CLONE_NEWUSER) != 0) {
+    return fail_errno(Reason::Internal, "enter the container's user namespace");
+  }
+  if (::setns(kJoinNetFd, CLONE_NEWNET) != 0) {
+    return fail_errno(Reason::Internal, "enter the container's network namespace");
+  }
+  return {};
+}
+
+Result<Inside> make_namespaces(int control, const std::vector<std::string_view>& arguments) {
+  const bool joins = has(arguments, kJoinNet);
+  if (auto done = joins ? join_namespaces(arguments) : enter_new_namespaces(); !done) {
+    return fail(std::move(done));
+  }
   if (auto done = open_low_ports(); !done) return fail(std::move(done));
   auto user = open_for_reading("/proc/self/ns/user");
   if (!user) return fail(std::move(user));
@@ -129,6 +150,10 @@ Result<Inside> make_namespaces(int control) {
   if (auto done = set_nonblocking(watch->get()); !done) return fail(std::move(done));
   auto route = open_route_socket(0);
   if (!route) return fail(std::move(route));
+  // An engine has raised it. Down, as in a namespace of our own, nothing at all can be reached.
+  if (joins) {
+    if (auto done = lower_loopback(route->get()); !done) return fail(std::move(done));
+  }
 
   // Reports of refused packets are for the audit only: without them the sandbox is as closed.
   const auto nflog = open_nflog();
@@ -205,8 +230,8 @@ Result<std::optional<Request>> receive_request(int control) {
   return std::optional(*request);
 }
 
-Status serve(int control) {
-  auto inside = make_namespaces(control);
+Status serve(int control, const std::vector<std::string_view>& arguments) {
+  auto inside = make_namespaces(control, arguments);
   if (!inside) return fail(std::move(inside));
   auto request = receive_request(control);
   if (!request) return fail(std::move(request));
@@ -218,8 +243,8 @@ Status serve(int control) {
 
 }  // namespace
 
-Status serve_namespace_helper(int control) {
-  auto served = serve(control);
+Status serve_namespace_helper(int control, const std::vector<std::string_view>& arguments) {
+  auto served = serve(control, arguments);
   // Best effort: a caller that is gone does not listen any more.
   if (!served) static_cast<void>(send_packet(control, "failed " + served.error().detail));
   return served;

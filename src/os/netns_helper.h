@@ -8,14 +8,22 @@
 // or, instead of either answer:  "failed TEXT". Then the helper exits.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "base/result.h"
 
 namespace sallyport::os {
 
 // The descriptor on which the helper finds its control socket.
 inline constexpr int kHelperControlFd = 3;
+// Its arguments, each with the descriptor of the namespace that is entered instead of making one.
+inline constexpr std::string_view kJoinNet = "join-net";
+inline constexpr int kJoinNetFd = 4;
+inline constexpr std::string_view kJoinUser = "join-user";
+inline constexpr int kJoinUserFd = 5;
 
 // Serves one caller, and returns when both phases are done. What fails is told to the caller and returned.
-Status serve_namespace_helper(int control);
+Status serve_namespace_helper(int control, const std::vector<std::string_view>& arguments);
 
 }  // namespace sallyport::os

@@ -2,6 +2,8 @@
 // that $NOTIFY_SOCKET names. Without that variable nobody wants to know, and nothing is sent.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -30,6 +32,23 @@ class Notifier {
   void send(const std::string& message);
 
   Fd socket_;
+};
+
+// The manager's side: whoever starts a service learns here that it is ready.
+class NotifyListener {
+ public:
+  static Result<NotifyListener> open();
+
+  // For the service's NOTIFY_SOCKET.
+  const std::string& name() const { return name_; }
+  // Readable when somebody said something.
+  int fd() const { return socket_.get(); }
+  // Takes what came, and whether `service` said that it is ready. Others may send too; they are not heard.
+  Result<bool> heard_ready(pid_t service);
+
+ private:
+  Fd socket_;
+  std::string name_;
 };
 
 // How often the manager wants to hear watchdog(): half of WATCHDOG_USEC, if WATCHDOG_PID (null: anybody) is

@@ -65,6 +65,22 @@ TEST(Notifier, SaysNothingWhenNobodyAsked) {
   }
 }
 
+TEST(NotifyListener, HearsTheServiceAloneAndOnlyThatItIsReady) {
+  auto listener = NotifyListener::open();
+  ASSERT_TRUE(listener) << listener.error().detail;
+  EXPECT_EQ(listener->heard_ready(::getpid()), false);
+  auto notifier = Notifier::open(listener->name().c_str());
+  ASSERT_TRUE(notifier) << notifier.error().detail;
+  notifier->status("READY=1 it is not");
+  EXPECT_EQ(listener->heard_ready(::getpid()), false);
+  notifier->ready("serving");
+  EXPECT_EQ(listener->heard_ready(::getpid() + 1), false) << "another said so";
+  notifier->ready("serving");
+  notifier->status("and more");
+  EXPECT_EQ(listener->heard_ready(::getpid()), true);
+  EXPECT_EQ(listener->heard_ready(::getpid()), false) << "it is taken";
+}
+
 TEST(Notifier, DoesNotMindADeafManager) {
   const PrivateFolder room;
   Fd manager = manager_at(room / "notify");

@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
@@ -106,6 +108,22 @@ Result<Peer> accepted_peer(int connection) {
   peer.groups = std::move(*groups);
   if (auto ok = check_process(connection, peer); !ok) return fail(std::move(ok));
   return peer;
+}
+
+Result<Fd> open_peer_process(int connection) {
+  int number = -1;
+  socklen_t size = sizeof number;
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &number, &size) == 0) return Fd(number);
+  if (errno != ENOPROTOOPT) return fail(Reason::ClientClosed, "the process has ended");
+  ucred ids{};
+  size = sizeof ids;
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &ids, &size) != 0) {
+    return fail_errno(Reason::Internal, "SO_PEERCRED");
+  }
+  Fd process(static_cast<int>(::syscall(SYS_pidfd_open, ids.pid, 0U)));
+  if (!process && errno == ESRCH) return fail(Reason::ClientClosed, "the process has ended");
+  if (!process) return fail_errno(Reason::Internal, "pidfd_open");
+  return process;
 }
 
 }  // namespace sallyport::os

@@ -26,4 +26,8 @@ struct Peer {
 // not alive any more, where the kernel can tell (SO_PEERPIDFD, Linux 6.5).
 Result<Peer> accepted_peer(int connection);
 
+// The process at the other end, as a pidfd: readable when it has ended. ClientClosed: it has already, as
+// older kernels say. For waiting alone: before Linux 6.5 it is found by its id.
+Result<Fd> open_peer_process(int connection);
+
 }  // namespace sallyport::os

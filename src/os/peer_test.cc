@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
 
 #include "os/local_test.h"
@@ -41,11 +42,12 @@ class PeerTest : public ::testing::Test {
   Result<Peer> peer_after(const std::function<bool()>& prepare, Then then = Then::Live) {
     int release[2];
     EXPECT_EQ(::pipe(release), 0);
-    const pid_t child = ::fork();
+    const pid_t child = ::_Fork();  // unlike fork() it starts no thread of a sanitizer in the child
     if (child == 0) {
       ::close(release[1]);
-      if (!prepare()) ::_exit(1);
+      const bool prepared = prepare();
       const Fd connection = connect_plainly(path_);
+      if (!prepared) ::_exit(1);
       char byte = 0;
       if (then == Then::Live) (void)!::read(release[0], &byte, 1);
       ::_exit(connection ? 0 : 2);
@@ -106,7 +108,7 @@ TEST_F(PeerTest, IsRefusedFromAnotherPidNamespace) {
   if (!kernel_names_processes()) GTEST_SKIP() << "this kernel has no SO_PEERPIDFD";
   const auto peer = peer_after([] {
     if (::unshare(CLONE_NEWPID) != 0) return false;
-    const pid_t inner = ::fork();  // the first in it
+    const pid_t inner = ::_Fork();  // the first in it
     if (inner == 0) return true;
     int status = 0;
     ::waitpid(inner, &status, 0);
@@ -121,6 +123,36 @@ TEST_F(PeerTest, IsRefusedWhenItsProcessIsGone) {
   const auto peer = peer_after([] { return true; }, Then::End);
   ASSERT_FALSE(peer);
   EXPECT_THAT(peer.error().detail, HasSubstr("is gone"));
+}
+
+TEST(PeerProcess, IsKnownToEndAndToHaveEnded) {
+  const PrivateFolder room;
+  const std::string path = room / "socket";
+  const Fd listener = listen_at(path);
+  int release[2];
+  ASSERT_EQ(::pipe(release), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(release[1]);
+    const Fd connection = connect_plainly(path);
+    char byte = 0;
+    (void)!::read(release[0], &byte, 1);
+    ::_exit(0);
+  }
+  ::close(release[0]);
+  const Fd accepted(::accept(listener.get(), nullptr, nullptr));
+  const auto process = open_peer_process(accepted.get());
+  ASSERT_TRUE(process) << process.error().detail;
+  pollfd entry{process->get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&entry, 1, 0), 0);
+  ::close(release[1]);
+  EXPECT_EQ(::poll(&entry, 1, -1), 1);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  const auto gone = open_peer_process(accepted.get());
+  // Linux 6.16 knows it still.
+  pollfd ended{gone ? gone->get() : -1, POLLIN, 0};
+  EXPECT_TRUE(gone ? ::poll(&ended, 1, 0) == 1 : gone.error().reason == Reason::ClientClosed);
 }
 
 }  // namespace

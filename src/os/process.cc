@@ -20,11 +20,12 @@ Result<std::optional<Ids>> parse_ids(int argc, const char* const* argv) {
   const auto uid = parse_decimal(argv[2], std::numeric_limits<uid_t>::max());
   const auto gid = parse_decimal(argv[4], std::numeric_limits<gid_t>::max());
   if (!uid || !gid) return fail(Reason::Internal, "--uid and --gid take numbers");
-  return Ids{static_cast<uid_t>(*uid), static_cast<gid_t>(*gid)};
+  return Ids{.uid = static_cast<uid_t>(*uid), .gid = static_cast<gid_t>(*gid)};
 }
 
-Status become(Ids ids) {
-  if (::setgroups(0, nullptr) != 0) return fail_errno(Reason::Internal, "setgroups");
+Status become(const Ids& ids) {
+  if (::setgroups(ids.groups.size(), ids.groups.data()) != 0)
+    return fail_errno(Reason::Internal, "setgroups");
   if (::setresgid(ids.gid, ids.gid, ids.gid) != 0) return fail_errno(Reason::Internal, "setresgid");
   if (::setresuid(ids.uid, ids.uid, ids.uid) != 0) return fail_errno(Reason::Internal, "setresuid");
   if (ids.uid != 0 && ::setresuid(0, 0, 0) == 0) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -15,18 +16,19 @@ namespace sallyport::os {
 // The descriptor on which a program of ours finds the control socket of the warden that started it.
 inline constexpr int kControlFd = 3;
 
-// Whom to become. Supplementary groups are always emptied with it.
+// Whom to become, or to act as: with these supplementary groups and no others.
 struct Ids {
   uid_t uid = 0;
   gid_t gid = 0;
+  std::vector<gid_t> groups = {};
 };
 
 // The ids that a command line "PROGRAM [--uid N --gid N]" names; nullopt when it names none.
 Result<std::optional<Ids>> parse_ids(int argc, const char* const* argv);
 
-// Empties the groups, then takes on the ids for real, effective and saved at once, and proves that the way
-// back is closed. Needs CAP_SETUID and CAP_SETGID.
-Status become(Ids ids);
+// Takes on the groups, then the ids for real, effective and saved at once, and proves that the way back is
+// closed. Needs CAP_SETUID and CAP_SETGID.
+Status become(const Ids& ids);
 
 // Has the kernel send `signal` when the thread that started this process ends. Any change of ids or
 // capabilities undoes it: call it last. Fails when that parent is already gone (`expected_parent`).

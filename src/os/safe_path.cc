@@ -8,18 +8,23 @@
 
 #include <cerrno>
 
+#include "os/act_as.h"
+
 namespace sallyport::os {
 
 namespace {
 
 constexpr mode_t kRightsOfOthers = S_IRWXG | S_IRWXO;
 
-// openat2(2), which may follow no magic link (/proc/PID/fd/N) on the way.
-Fd open_safely(int folder, const std::string& path, int flags) {
+Fd open_without_magic(int folder, const std::string& path, int flags) {
   open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NOFOLLOW);
+  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
   how.resolve = RESOLVE_NO_MAGICLINKS;
   return Fd(static_cast<int>(::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how)));
+}
+
+Fd open_safely(int folder, const std::string& path, int flags) {
+  return open_without_magic(folder, path, flags | O_NOFOLLOW);
 }
 
 Status check_folder(int folder, const std::string& path) {
@@ -28,9 +33,9 @@ Status check_folder(int folder, const std::string& path) {
   if (!S_ISDIR(facts.st_mode)) {
     return fail(Reason::Internal, path + " is not a folder (or is a symbolic link)");
   }
-  if (facts.st_uid != ::geteuid()) {
+  if (facts.st_uid != file_uid()) {
     return fail(Reason::Internal, path + " belongs to uid " + std::to_string(facts.st_uid) + ", not to " +
-                                      std::to_string(::geteuid()) + ": chown it, or name another folder");
+                                      std::to_string(file_uid()) + ": chown it, or name another folder");
   }
   if ((facts.st_mode & kRightsOfOthers) != 0) {
     return fail(Reason::Internal, path + " is open to group or others: chmod 700 " + path);
@@ -53,6 +58,10 @@ Status make_parents(const std::string& path) {
 bool path_exists(const std::string& path) {
   struct stat facts{};
   return ::lstat(path.c_str(), &facts) == 0;
+}
+
+Fd open_by_name(const std::string& path, int flags) {
+  return open_without_magic(AT_FDCWD, path, flags);
 }
 
 Result<Fd> open_private_file(const std::string& path, uid_t owner) {

@@ -15,6 +15,10 @@ namespace sallyport::os {
 // Whether anything has that name, a dangling symbolic link too.
 bool path_exists(const std::string& path);
 
+// open(2), but through no magic link (/proc/self/fd/N), which leads to what this process has open and not to
+// what has that name. errno says why there is none.
+Fd open_by_name(const std::string& path, int flags);
+
 // For reading: a regular file that is no symbolic link, owned by `owner` or root, without any right for group
 // or others. The error names the remedy.
 Result<Fd> open_private_file(const std::string& path, uid_t owner);
@@ -25,8 +29,8 @@ Result<Fd> open_private_file_at(int folder, const std::string& name, const std::
 // are read into a Secret.
 Result<std::string> read_whole(int fd, std::size_t max_bytes);
 
-// Makes (with its missing parents) or checks a folder of mode 0700 owned by the effective uid, and opens it
-// (O_PATH). The last part of the path may not be a symbolic link.
+// Makes (with its missing parents) or checks a folder of mode 0700 owned by file_uid() (act_as.h), and opens
+// it (O_PATH). The last part of the path may not be a symbolic link.
 Result<Fd> make_private_folder(const std::string& path);
 // The same check of a folder that must be there.
 Result<Fd> open_private_folder(const std::string& path);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "os/act_as.h"
 #include "os/unix_socket.h"
 
 namespace sallyport::os {
@@ -34,6 +36,7 @@ enum class Step : int {
   PidNamespace,
   HandOver,  // no failure: another process goes on as the child
   ParentDeath,
+  Memory,
   Execute,
 };
 
@@ -59,6 +62,8 @@ const char* step_text(Step step) {
       return "hand over";
     case Step::ParentDeath:
       return "be tied to the parent's life (is it gone?)";
+    case Step::Memory:
+      return "limit its memory";
     case Step::Execute:
       return "execute";
   }
@@ -74,6 +79,8 @@ struct Word {
 // Everything that the child needs, made before the fork: after it only async-signal-safe calls are allowed.
 struct Plan {
   const SpawnSpec& spec;
+  std::optional<Ids> become;
+  bool is_acting = false;
   std::vector<char*> argv;
   std::vector<char*> environment;
   std::vector<DescriptorMap> descriptors;
@@ -120,8 +127,13 @@ bool arrange_descriptors(std::vector<DescriptorMap>& descriptors, int above_targ
 }
 
 bool become_quietly(const Ids& ids) {
-  return ::setgroups(0, nullptr) == 0 && ::setresgid(ids.gid, ids.gid, ids.gid) == 0 &&
-         ::setresuid(ids.uid, ids.uid, ids.uid) == 0;
+  return ::setgroups(ids.groups.size(), ids.groups.data()) == 0 &&
+         ::setresgid(ids.gid, ids.gid, ids.gid) == 0 && ::setresuid(ids.uid, ids.uid, ids.uid) == 0;
+}
+
+bool limit_memory(std::uint64_t bytes) {
+  const rlimit limit{bytes, bytes};
+  return ::setrlimit(RLIMIT_AS, &limit) == 0;
 }
 
 // Whoever reads the reports is the parent, and only that.
@@ -180,7 +192,8 @@ void enter_own_pid_namespace(int report) {
   if (!spec.working_directory.empty() && ::chdir(spec.working_directory.c_str()) != 0) {
     give_up(report, Step::Folder);
   }
-  if (spec.become && !become_quietly(*spec.become)) give_up(report, Step::Identity);
+  if (plan.is_acting && !take_rights_back()) give_up(report, Step::Identity);
+  if (plan.become && !become_quietly(*plan.become)) give_up(report, Step::Identity);
   if (user >= 0 && ::setns(user, CLONE_NEWUSER) != 0) give_up(report, Step::UserNamespace);
   if (net >= 0 && ::setns(net, CLONE_NEWNET) != 0) give_up(report, Step::NetNamespace);
   if (spec.pid_namespace == PidNamespace::Own) enter_own_pid_namespace(report);
@@ -188,6 +201,7 @@ void enter_own_pid_namespace(int report) {
   if (spec.parent_death_signal && !tie_to_parent(*spec.parent_death_signal, report)) {
     give_up(report, Step::ParentDeath);
   }
+  if (spec.max_memory && !limit_memory(*spec.max_memory)) give_up(report, Step::Memory);
   sigset_t none;
   ::sigemptyset(&none);
   if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0) give_up(report, Step::Signals);
@@ -201,7 +215,10 @@ void enter_own_pid_namespace(int report) {
 
 Result<Plan> make_plan(const SpawnSpec& spec, int null_device) {
   if (spec.argv.empty()) return fail(Reason::Internal, "start " + spec.program + ": no argv[0]");
+  const auto acting = acting_as();
   Plan plan{.spec = spec,
+            .become = spec.become ? spec.become : acting,
+            .is_acting = acting.has_value(),
             .argv = pointers(spec.argv),
             .environment = pointers(spec.environment),
             .descriptors = spec.descriptors};
@@ -254,7 +271,8 @@ Result<std::optional<ExitStatus>> reap(const Child& child, int options) {
   return status;
 }
 
-// A child that is not reaped yet, so its number is nobody else's.
+}  // namespace
+
 Result<Child> known_child(pid_t pid) {
   Child child{pid, Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)))};
   if (child.pidfd) return child;
@@ -263,8 +281,6 @@ Result<Child> known_child(pid_t pid) {
   ::waitpid(pid, nullptr, 0);
   return error;
 }
-
-}  // namespace
 
 Result<Child> spawn(const SpawnSpec& spec) {
   Fd null_device(::open("/dev/null", O_RDWR | O_CLOEXEC));

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,7 +38,10 @@ struct SpawnSpec {
   std::vector<std::string> argv;           // argv[0] included
   std::vector<std::string> environment;    // NAME=VALUE, the whole of it
   std::vector<DescriptorMap> descriptors;  // all others are closed; 0, 1 and 2 are /dev/null unless named
-  std::optional<Ids> become;               // before namespaces are entered: no uid 0 meets a foreign one
+  // Before namespaces are entered: no uid 0 meets a foreign one. Under ActAs a child is wholly whom we act
+  // as, unless another is named.
+  std::optional<Ids> become;
+  std::optional<std::uint64_t> max_memory;  // bytes of address space
   std::optional<int> user_namespace;
   std::optional<int> net_namespace;
   PidNamespace pid_namespace = PidNamespace::Parents;
@@ -61,6 +65,10 @@ struct ExitStatus {
   // "signal 9", "exit code 1".
   std::string text() const;
 };
+
+// Of a child of ours that nobody has reaped, so its number is nobody else's. When it cannot be had, the child
+// is killed and reaped.
+Result<Child> known_child(pid_t pid);
 
 // All signals are at their defaults and unblocked in the child.
 Result<Child> spawn(const SpawnSpec& spec);

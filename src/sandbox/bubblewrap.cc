@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "base/text.h"
 #include "os/process.h"
+#include "sandbox/beneath.h"
 #include "sandbox/syscall_filter.h"
 #include "wire/sealed.h"
 
@@ -67,17 +70,32 @@ Status add_profile(CallBuilder& build, const Profile& profile) {
   return {};
 }
 
-// Copied and not bound: bwrap may run as a uid that cannot reach the folder in which Sallyport is installed.
+// bwrap opens what it binds by its path, as the sandbox's uid.
+bool can_be_reached_by_all(const std::filesystem::path& file) {
+  std::error_code error;
+  for (auto path = file; path.has_relative_path(); path = path.parent_path()) {
+    if ((std::filesystem::status(path, error).permissions() & std::filesystem::perms::others_exec) ==
+        std::filesystem::perms::none)
+      return false;
+  }
+  return true;
+}
+
+// Bound, so that all sandboxes share its pages; a copy where the sandbox's uid cannot reach the folder in
+// which Sallyport is installed.
 Status add_init(CallBuilder& build, const SandboxSpec& spec) {
+  const std::string descriptor = fmt::format("/proc/self/fd/{}", spec.init_program);
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink(descriptor, error);
+  if (!error && (!spec.become || can_be_reached_by_all(path))) {
+    build.add({"--ro-bind", path.string(), kInitPath});
+    return {};
+  }
   // Opened anew, for an offset of its own.
-  Fd program(::open(fmt::format("/proc/self/fd/{}", spec.init_program).c_str(), O_RDONLY | O_CLOEXEC));
+  Fd program(::open(descriptor.c_str(), O_RDONLY | O_CLOEXEC));
   if (!program) return fail_errno(Reason::Internal, "open sallyport-init");
   build.add({"--perms", "0555", "--ro-bind-data", build.pass_owned(std::move(program)), kInitPath});
   return {};
-}
-
-bool lies_in(const std::string& path, const std::string& folder) {
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
 // The user's own spelling of a mount's path, as a link to the mount. Left out where something of the profile
@@ -86,14 +104,14 @@ void add_alias(CallBuilder& build, const SandboxSpec& spec, const Mount& mount) 
   if (mount.alias.empty()) return;
   for (const char* taken :
        {"/usr", "/etc", "/proc", "/dev", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}) {
-    if (lies_in(mount.alias, taken)) return;
+    if (is_or_lies_in(mount.alias, taken)) return;
   }
   for (const Mount& other : spec.mounts) {
-    if (lies_in(mount.alias, other.path) || lies_in(other.path, mount.alias)) return;
-    if (&other != &mount && !other.alias.empty() && lies_in(mount.alias, other.alias)) return;
+    if (is_or_lies_in(mount.alias, other.path) || is_or_lies_in(other.path, mount.alias)) return;
+    if (&other != &mount && !other.alias.empty() && is_or_lies_in(mount.alias, other.alias)) return;
   }
   for (const std::string& folder : spec.profile.private_folders) {
-    if (lies_in(folder, mount.alias)) return;
+    if (is_or_lies_in(folder, mount.alias)) return;
   }
   build.add({"--symlink", mount.path, mount.alias});
 }
@@ -198,7 +216,7 @@ os::SpawnSpec spawn_spec(const SandboxSpec& spec, const BubblewrapCall& call) {
   };
 }
 
-Result<os::Child> Bubblewrap::start(const SandboxSpec& spec) {
+Result<os::Child> start_bubblewrap(const SandboxSpec& spec) {
   auto call = bubblewrap_call(spec);
   if (!call) return fail(std::move(call));
   if (::access(kBubblewrap, X_OK) != 0) {

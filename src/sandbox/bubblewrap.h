@@ -3,16 +3,37 @@
 // further ones.
 #pragma once
 
+#include <array>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
-#include "sandbox/runtime.h"
+#include "os/process.h"
+#include "os/spawn.h"
+#include "sandbox/init_protocol.h"
+#include "sandbox/mounts.h"
+#include "sandbox/profile.h"
 
 namespace sallyport::sandbox {
 
 inline constexpr char kBubblewrap[] = "/usr/bin/bwrap";
+
+// Everything is checked, resolved and open by now. The descriptors are borrowed.
+struct SandboxSpec {
+  os::Ids ids;                    // whom it runs as; never uid 0
+  std::optional<os::Ids> become;  // = ids when the caller is root
+  int user_namespace = -1;        // os::Namespace::user and net
+  int net_namespace = -1;
+  Profile profile;
+  std::span<const Mount> mounts;      // the workspace first
+  std::array<int, 3> stdio{0, 1, 2};  // the pty's slave three times when terminal is Stdin
+  Terminal terminal = Terminal::None;
+  int init_program = -1;  // sallyport-init; O_PATH will do
+  int control = -1;       // init's end of the control socket
+};
 
 // How bwrap is called: its arguments, and the descriptors that these name by number.
 struct BubblewrapCall {
@@ -41,9 +62,8 @@ struct SealedSpec {
 // started with it.
 Result<os::Child> start_sealed(const SealedSpec& spec);
 
-class Bubblewrap final : public Runtime {
- public:
-  Result<os::Child> start(const SandboxSpec& spec) override;
-};
+// Returns once bwrap runs; whether the sandbox came to be is said by init's first answer, or by the child's
+// end. The child dies with the calling thread.
+Result<os::Child> start_bubblewrap(const SandboxSpec& spec);
 
 }  // namespace sallyport::sandbox

@@ -8,6 +8,7 @@
 
 #include "os/endpoint.h"
 #include "os/inside_test.h"
+#include "os/links.h"
 #include "os/netlink.h"
 #include "os/netns.h"
 

@@ -78,6 +78,9 @@ constexpr Setting kGitSettings[] = {
     {"protocol.file.allow", "never"}, {"protocol.ext.allow", "never"},
 };
 
+// What fits the image, and not the host.
+constexpr std::string_view kImagesOwn[] = {"PATH", "SHELL", "LANG"};
+
 // Not to be had by --env.
 constexpr std::string_view kRefusedNames[] = {"HOME", "USER",          "LOGNAME",
                                               "PWD",  "SSH_AUTH_SOCK", "SSH_AGENT_PID"};
@@ -211,6 +214,21 @@ Result<Environment> make_environment(const ProfileInput& input, const std::vecto
   }
   environment.variables = lines_of(variables);
   return environment;
+}
+
+std::vector<std::string> environment_over_image(const std::vector<std::string>& image,
+                                                const std::vector<std::string>& ours,
+                                                const std::vector<std::string>& additions) {
+  const Variables added = parse_caller(additions);
+  Variables all = parse_caller(ours);
+  if (!added.contains("PATH")) all["PATH"] = kDefaultPath;
+  if (!added.contains("SHELL")) all["SHELL"] = "/bin/sh";
+  for (const auto& [name, value] : parse_caller(image)) {
+    const bool images_own = std::ranges::find(kImagesOwn, name) != std::end(kImagesOwn);
+    if (images_own && !added.contains(name)) all[name] = value;
+    if (is_name(name) && !is_refused(name)) all.emplace(name, value);
+  }
+  return lines_of(all);
 }
 
 Result<std::vector<std::string>> add_to_environment(const std::vector<std::string>& variables,

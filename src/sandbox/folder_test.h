@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -27,6 +28,14 @@ class TestFolder {
     std::filesystem::remove_all(path_, ignored);
   }
   const std::string& path() const { return path_; }
+  // Runs it there, with a name for git's commits and nobody's configuration; its status.
+  int shell(const std::string& script) const {
+    const std::string call = "cd '" + path_ +
+                             "' && export HOME=/nonexistent GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b "
+                             "GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b; (" +
+                             script + ") >/dev/null 2>&1";
+    return std::system(call.c_str());
+  }
 
  private:
   std::string path_;

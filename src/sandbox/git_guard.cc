@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "sandbox/git_question.h"
+#include "sandbox/normal_path.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -23,16 +24,10 @@ std::unexpected<Error> refuse(std::string detail) {
   return fail(Reason::BadRequest, std::move(detail));
 }
 
-std::string normal(const std::string& path) {
-  std::string text = std::filesystem::path(path).lexically_normal().string();
-  while (text.size() > 1 && text.back() == '/') text.pop_back();
-  return text;
-}
-
 // A path as it stands in configuration, made absolute.
 std::string resolved(const std::string& value, const std::string& relative_to, const std::string& home) {
-  if (value.starts_with("~/")) return normal(home + value.substr(1));
-  return normal((std::filesystem::path(relative_to) / value).string());
+  if (value.starts_with("~/")) return normal_path(home + value.substr(1));
+  return normal_path((std::filesystem::path(relative_to) / value).string());
 }
 
 // Where it is below the mount; nullopt: elsewhere, where the sandbox cannot write.

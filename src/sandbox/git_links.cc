@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "os/act_as.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -44,6 +45,7 @@ GitLinks links_in(int git_folder) {
   GitLinks links;
   std::vector<std::string> folders = {""};
   std::size_t seen = 0;
+  std::size_t path_bytes = 0;
   while (!folders.empty()) {
     const std::string name = std::move(folders.back());
     folders.pop_back();
@@ -54,6 +56,11 @@ GitLinks links_in(int git_folder) {
       continue;
     }
     seen += entries->size();
+    path_bytes += entries->size() * (name.size() + 1);
+    if (path_bytes > kMaxSearchedPathBytes) {
+      links.search = Search::CutShort;
+      break;
+    }
     const bool is_repository = looks_like_git_folder((*opened)->get());
     for (const std::string& entry : *entries) {
       struct stat status{};
@@ -67,6 +74,7 @@ GitLinks links_in(int git_folder) {
 }
 
 std::set<std::string> links_before(const WorkspaceGuard& guard) {
+  const os::ActAs as_client(guard.client);
   std::set<std::string> paths;
   for (const GuardedFolder& folder : outermost(guard)) {
     for (const std::string& name : links_in(folder.fd.get()).names) paths.insert(joined(folder.path, name));
@@ -75,6 +83,7 @@ std::set<std::string> links_before(const WorkspaceGuard& guard) {
 }
 
 std::vector<Finding> set_links_aside(const WorkspaceGuard& guard, const std::set<std::string>& before) {
+  const os::ActAs as_client(guard.client);
   std::vector<Finding> findings;
   for (const GuardedFolder& folder : outermost(guard)) {
     const GitLinks links = links_in(folder.fd.get());

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,7 +15,7 @@ namespace {
 
 constexpr char kGit[] = "/usr/bin/git";
 // Of address space. An index of half a million files takes a twentieth of it; a hostile one ends git here.
-constexpr rlim_t kMaxGitMemory = 4ULL * 1024 * 1024 * 1024;
+constexpr std::uint64_t kMaxGitMemory = 4ULL * 1024 * 1024 * 1024;
 constexpr int kNothingFound = 1;
 constexpr int kConfigFd = 3;
 
@@ -56,16 +55,15 @@ Result<GitAnswer> ask_git(const GitQuestion& question) {
                       "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0"},
       .descriptors = question.descriptors,
       .become = question.become,
-      .working_directory = "/"};
+      .max_memory = kMaxGitMemory,
+      .working_directory = "/",
+      .parent_death_signal = SIGKILL};
   spec.argv.insert(spec.argv.end(), question.arguments.begin(), question.arguments.end());
   spec.environment.insert(spec.environment.end(), question.environment.begin(), question.environment.end());
   spec.descriptors.push_back({writing.get(), 1});
   const auto child = os::spawn(spec);
   if (!child) return fail(Reason::Internal, "start git: " + child.error().detail);
   writing.reset();
-  // It has ended already when this fails.
-  const rlimit memory{kMaxGitMemory, kMaxGitMemory};
-  (void)::prlimit(child->pid, RLIMIT_AS, &memory, nullptr);
   auto text = read_answer(reading.get(), question.max_answer_bytes, question.timeout);
   if (!text) (void)os::kill_child(*child, SIGKILL);
   const auto ended = os::wait_child(*child);

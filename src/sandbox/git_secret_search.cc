@@ -14,6 +14,8 @@
 #include <utility>
 
 #include "base/text.h"
+#include "sandbox/beneath.h"
+#include "sandbox/search_budget.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -26,10 +28,6 @@ enum class Content {
   Log,       // reflogs, FETCH_HEAD
   Passwords  // bad by being there
 };
-
-bool lies_in(const std::string& path, const std::string& folder) {
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
 
 bool exists(const std::string& path) {
   struct stat status{};
@@ -101,8 +99,9 @@ class Searching {
     std::error_code error;
     auto entry = fs::recursive_directory_iterator(top, fs::directory_options::skip_permission_denied, error);
     if (error) return {};
-    for (std::size_t seen = 0; entry != fs::end(entry); entry.increment(error)) {
-      if (error || ++seen > kMaxSearched) {
+    SearchBudget budget;
+    for (; entry != fs::end(entry); entry.increment(error)) {
+      if (error || !budget.spend_on(entry->path().native())) {
         result_.search = Search::CutShort;
         return {};
       }
@@ -245,7 +244,7 @@ class Searching {
   }
 
   bool is_visible(const std::string& real) const {
-    return std::ranges::any_of(mounts_, [&](const Mount& mount) { return lies_in(real, mount.path); });
+    return std::ranges::any_of(mounts_, [&](const Mount& mount) { return is_or_lies_in(real, mount.path); });
   }
 
   // The repository at a mount's top, and what it tracks for git: git would not work there either.

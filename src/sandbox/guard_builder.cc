@@ -85,7 +85,7 @@ Status GuardBuilder::make_read_only_or_hold(const Mount& mount, const std::strin
                                             Placeholder::Kind kind, FixedPlace::Gone gone) {
   auto parent = folder(mount, parent_of(name));
   if (!parent) return fail(std::move(parent));
-  if (auto placeholder = Placeholder::make(fd(*parent), last_part(name), kind)) {
+  if (auto placeholder = Placeholder::make(fd(*parent), last_part(name), kind, input_.client)) {
     guard_.was_left_behind |= placeholder->was_left_behind();
     guard_.placeholders.push_back(std::move(*placeholder));
   }

@@ -196,4 +196,15 @@ int run_init(int control) {
   return Init(control).run();
 }
 
+int run_holder(int control) {
+  for (;;) {
+    pollfd end{control, POLLIN, 0};
+    if (::poll(&end, 1, -1) < 0 && errno != EINTR) return kInitFailed;
+    if (end.revents == 0) continue;
+    const auto packet = os::recv_packet(control);
+    if (packet && !*packet) continue;
+    return packet && (*packet)->end ? 0 : kInitFailed;
+  }
+}
+
 }  // namespace sallyport::sandbox

@@ -8,4 +8,7 @@ namespace sallyport::sandbox {
 // main(): the workload's, as a shell gives it.
 int run_init(int control);
 
+// Does nothing until the warden is gone: a container has the namespace for as long as something runs in it.
+int run_holder(int control);
+
 }  // namespace sallyport::sandbox

@@ -85,7 +85,7 @@ struct EncodeToInit {
   void tag(ToInitTag value) const { out.u8(static_cast<std::uint8_t>(value)); }
   void operator()(const Phase1& message) const {
     tag(ToInitTag::Phase1);
-    out.enumerator(message.terminal);
+    out.enumerator(message.terminal).enumerator(message.users);
     put(out, message.unreachable);
     put(out, message.decoys);
     out.u32(static_cast<std::uint32_t>(message.mounts.size()));
@@ -147,6 +147,7 @@ struct EncodeFromInit {
 Phase1 get_phase1(wire::Reader& in) {
   Phase1 message;
   message.terminal = in.enumerator(Terminal::Stdin);
+  message.users = in.enumerator(Users::Hosts);
   message.unreachable = get_endpoints(in);
   message.decoys = get_decoys(in);
   message.mounts.resize(in.count(kMaxListed));

@@ -48,6 +48,9 @@ struct Workload {
 
 enum class Terminal : std::uint8_t { None, Stdin };  // Stdin: descriptor 0 is our pty
 
+// Whose uid 0 a sandbox sees: in a user namespace of its own nobody's, in most containers the host's.
+enum class Users : std::uint8_t { Own, Hosts };
+
 struct ExpectedMount {
   std::string path;
   std::uint64_t device = 0;
@@ -67,6 +70,7 @@ struct DecoyList {
 // when the sandbox has no command of its own.
 struct Phase1 {
   Terminal terminal = Terminal::None;
+  Users users = Users::Own;
   std::vector<os::Endpoint> unreachable;  // besides the decoys
   DecoyList decoys;
   std::vector<ExpectedMount> mounts;

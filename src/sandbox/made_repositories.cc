@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "base/text.h"
+#include "os/act_as.h"
 #include "sandbox/git_links.h"
 #include "sandbox/git_question.h"
+#include "sandbox/normal_path.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -21,7 +23,7 @@ namespace {
 constexpr std::size_t kMaxEntered = 256;
 // Folders below .git/modules looked at for repositories, of one top.
 constexpr std::size_t kMaxModuleFolders = 1024;
-// Of all tops together. The warden waits for it, and with it all of its sessions.
+// Of all tops together.
 constexpr std::chrono::seconds kLookTimeout{5};
 constexpr std::size_t kMaxNames = 4096;
 constexpr std::size_t kMaxPointerBytes = 4096;
@@ -64,12 +66,6 @@ bool is_harmless(const std::string& key) {
   return std::ranges::any_of(kHarmlessFamilies, [&](const Family& family) {
     return key.starts_with(family.first) && key.ends_with(family.last);
   });
-}
-
-std::string normal(const std::filesystem::path& path) {
-  std::string text = path.lexically_normal().string();
-  while (text.size() > 1 && text.back() == '/') text.pop_back();
-  return text;
 }
 
 class Look {
@@ -122,7 +118,7 @@ class Look {
       if (!settings) return fmt::format("its {} cannot be read", name);
       for (const auto& [key, value] : *settings) {
         if (!is_harmless(key)) return fmt::format("its {} sets {}", name, escaped(key));
-        if (key == "core.worktree" && !is_inside(normal(std::filesystem::path(path) / value))) {
+        if (key == "core.worktree" && !is_inside(normal_path(std::filesystem::path(path) / value))) {
           return fmt::format("its {} leads git to write in {}", name, escaped(value));
         }
       }
@@ -170,7 +166,7 @@ class Look {
       if (!text || !text->starts_with(kPrefix)) return std::nullopt;  // git takes it for none
       std::string target = text->substr(kPrefix.size());
       while (target.ends_with('\n') || target.ends_with('\r')) target.pop_back();
-      path = normal(std::filesystem::path(top_->path) / tree / target);
+      path = normal_path(std::filesystem::path(top_->path) / tree / target);
       if (is_guarded(path)) return std::nullopt;
       print_ = path;
       const GuardedFolder* holder = top_of(path);
@@ -341,6 +337,7 @@ class Look {
 }  // namespace
 
 ArmedBefore armed_repositories(const WorkspaceGuard& guard, const std::optional<os::Ids>& become) {
+  const os::ActAs as_client(guard.client);
   Look look(guard, nullptr, become);
   for (const GuardedTop& top : guard.tops) {
     if (id_at(guard.folders[top.folder].fd.get(), ".gitmodules")) look.at_top(top);
@@ -350,6 +347,7 @@ ArmedBefore armed_repositories(const WorkspaceGuard& guard, const std::optional<
 
 std::vector<Finding> set_armed_repositories_aside(const WorkspaceGuard& guard, const ArmedBefore& before,
                                                   const std::optional<os::Ids>& become) {
+  const os::ActAs as_client(guard.client);
   Look look(guard, &before, become);
   for (const GuardedTop& top : guard.tops) look.at_top(top);
   return look.take();

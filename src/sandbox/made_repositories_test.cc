@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -26,13 +25,7 @@ using ::testing::UnorderedElementsAre;
 // A repository in a writable mount, and what the end of a session finds after a script was run in it.
 class MadeRepositories : public ::testing::Test {
  protected:
-  void shell(const std::string& script) const {
-    const std::string call = "cd '" + path() +
-                             "' && export HOME=/nonexistent GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b "
-                             "GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b; (" +
-                             script + ") >/dev/null 2>&1";
-    ASSERT_EQ(std::system(call.c_str()), 0) << script;
-  }
+  void shell(const std::string& script) const { ASSERT_EQ(folder_.shell(script), 0) << script; }
 
   void begin() {
     std::vector<Mount> mounts;
@@ -96,6 +89,21 @@ TEST_F(MadeRepositories, MoreModuleFoldersThanAreLookedAtAreReported) {
       end_after("mkdir -p .git/modules/a .git/modules/b; cd .git/modules; seq -f a/%g 600 | xargs mkdir;"
                 "seq -f b/%g 600 | xargs mkdir"),
       Contains(HasSubstr("more submodules than are looked at")));
+}
+
+// Each name there costs the kernel a thousand others: it is not looked at to its end, and what can run
+// programs is found all the same.
+TEST_F(MadeRepositories, ADeepTreeHidesNothing) {
+  shell(kRepository);
+  begin();
+  const auto texts = end_after(
+      std::string(kNest) +
+      " && git -C nest config core.fsmonitor /bin/true && cd .git && for i in $(seq 15); do "
+      "mkdir -p $(printf 'd/%.0s' $(seq 120)) && cd -P $(printf 'd/%.0s' $(seq 120)) || exit 1; done; "
+      "seq 10000 | xargs touch");
+  EXPECT_THAT(texts, Contains(HasSubstr("its config sets core.fsmonitor")));
+  EXPECT_THAT(texts, Contains(HasSubstr("not all were looked at")));
+  EXPECT_FALSE(fs::exists(path() + "/nest/.git"));
 }
 
 TEST_F(MadeRepositories, AModuleBehindALinkIsSetAside) {

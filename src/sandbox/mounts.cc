@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "sandbox/beneath.h"
+#include "sandbox/normal_path.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -69,24 +70,18 @@ constexpr Listed kOfTheHost[] = {
     {"/var/lib/containerd", "is containerd's own storage"},
 };
 
-std::string normal(std::string_view path) {
-  std::string text = std::filesystem::path(path).lexically_normal().string();
-  while (text.size() > 1 && text.back() == '/') text.pop_back();
-  return text;
-}
-
 // As realpath(3); what does not exist (yet) is kept behind the last part that does.
 std::string resolved_as_far_as_possible(const std::string& path) {
   std::error_code error;
   std::string text = std::filesystem::weakly_canonical(path, error).string();
-  return error ? normal(path) : normal(text);
+  return error ? normal_path(path) : normal_path(text);
 }
 
 class DangerList {
  public:
   void add(const std::string& path, std::string why) {
     if (path.empty() || path.front() != '/') return;
-    const std::string plain = normal(path);
+    const std::string plain = normal_path(path);
     const std::string target = resolved_as_far_as_possible(plain);
     if (plain == "/" || target == "/") return;
     if (target != plain) paths_.push_back({target, why});
@@ -129,7 +124,89 @@ Result<Fd> open_resolved(const std::string& path) {
   return Fd(static_cast<int>(fd));
 }
 
-// As realpath(3), but for links in the `untrusted` folders.
+}  // namespace
+
+Result<MountRequest> parse_mount(std::string_view text) {
+  MountRequest request;
+  constexpr std::string_view kReadOnly = ":ro";
+  if (text.ends_with(kReadOnly)) {
+    request.access = Access::ReadOnly;
+    text.remove_suffix(kReadOnly.size());
+  }
+  if (text.empty()) return refuse("a mount needs a path: --mount PATH or --mount PATH:ro");
+  if (text.find('\0') != std::string_view::npos) return refuse("a mount's path holds a NUL byte");
+  request.path = std::string(text);
+  return request;
+}
+
+Dangers dangerous_paths(const DangerInput& input) {
+  DangerList list;
+  std::vector<std::string> homes = input.own_homes;
+  homes.insert(homes.end(), input.other_homes.begin(), input.other_homes.end());
+  for (const std::string& home : homes) {
+    if (home.empty() || normal_path(home) == "/") continue;
+    for (const Listed& entry : kInHome) list.add(home + "/" + entry.path, entry.why);
+  }
+  for (const std::string& home : input.other_homes) list.add(home, "is another user's home");
+  for (const Listed& entry : kOfTheHost) list.add(entry.path, entry.why);
+  for (const std::string& folder : input.sallyport_folders) list.add(folder, "is Sallyport's own folder");
+  list.add(input.ssh_agent, "is the ssh agent's socket");
+  list.add(socket_path(input.dbus_address), "is a D-Bus socket");
+  list.add(socket_path(input.docker_host), "controls the host through Docker");
+
+  Dangers dangers{.paths = list.take(), .own_homes = {}};
+  for (const std::string& home : input.own_homes) {
+    if (home.empty() || home.front() != '/') continue;
+    for (const std::string& form : {normal_path(home), resolved_as_far_as_possible(home)}) {
+      if (form != "/") dangers.own_homes.push_back(form);
+    }
+  }
+  return dangers;
+}
+
+std::vector<std::string> other_homes(std::string_view passwd, const std::vector<std::string>& own) {
+  constexpr std::uint64_t kFirstPerson = 1000;
+  constexpr std::uint64_t kLastPerson = 59999;
+  std::vector<std::string> homes;
+  for (const std::string_view line : split(passwd, '\n')) {
+    const auto fields = split(line, ':');
+    if (fields.size() != 7) continue;
+    const auto uid = parse_decimal(fields[2], UINT32_MAX);
+    if (!uid || (*uid != 0 && (*uid < kFirstPerson || *uid > kLastPerson))) continue;
+    const std::string home = normal_path(fields[5]);
+    const bool ours = std::ranges::any_of(
+        own, [&](const std::string& mine) { return is_or_lies_in(normal_path(mine), home); });
+    if (!ours && home.starts_with('/')) homes.push_back(home);
+  }
+  return homes;
+}
+
+Status judge_source(const std::string& resolved, const Dangers& dangers) {
+  if (resolved == "/") {
+    return refuse("/ is the whole host and never goes into a sandbox" + std::string(kRemedy));
+  }
+  for (const std::string& home : dangers.own_homes) {
+    if (resolved == home) {
+      return refuse(escaped(resolved) + " is the home folder itself, with all its credentials" + kRemedy);
+    }
+    if (is_or_lies_in(home, resolved)) {
+      return refuse(escaped(resolved) + " contains the home folder " + escaped(home) + kRemedy);
+    }
+  }
+  for (const DangerousPath& danger : dangers.paths) {
+    if (!is_or_lies_in(resolved, danger.path)) continue;
+    const std::string which =
+        resolved == danger.path ? std::string(" ") : " lies in " + escaped(danger.path) + ", which ";
+    return refuse(escaped(resolved) + which + danger.why + kRemedy);
+  }
+  for (const DangerousPath& danger : dangers.paths) {
+    if (!is_or_lies_in(danger.path, resolved)) continue;
+    return refuse(escaped(resolved) + " contains " + escaped(danger.path) + ", which " + danger.why +
+                  kRemedy);
+  }
+  return {};
+}
+
 Result<std::string> resolve(const std::string& given, const std::vector<std::string>& untrusted) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -175,89 +252,6 @@ Result<std::string> resolve(const std::string& given, const std::vector<std::str
   return at.string();
 }
 
-}  // namespace
-
-Result<MountRequest> parse_mount(std::string_view text) {
-  MountRequest request;
-  constexpr std::string_view kReadOnly = ":ro";
-  if (text.ends_with(kReadOnly)) {
-    request.access = Access::ReadOnly;
-    text.remove_suffix(kReadOnly.size());
-  }
-  if (text.empty()) return refuse("a mount needs a path: --mount PATH or --mount PATH:ro");
-  if (text.find('\0') != std::string_view::npos) return refuse("a mount's path holds a NUL byte");
-  request.path = std::string(text);
-  return request;
-}
-
-Dangers dangerous_paths(const DangerInput& input) {
-  DangerList list;
-  std::vector<std::string> homes = input.own_homes;
-  homes.insert(homes.end(), input.other_homes.begin(), input.other_homes.end());
-  for (const std::string& home : homes) {
-    if (home.empty() || normal(home) == "/") continue;
-    for (const Listed& entry : kInHome) list.add(home + "/" + entry.path, entry.why);
-  }
-  for (const std::string& home : input.other_homes) list.add(home, "is another user's home");
-  for (const Listed& entry : kOfTheHost) list.add(entry.path, entry.why);
-  for (const std::string& folder : input.sallyport_folders) list.add(folder, "is Sallyport's own folder");
-  list.add(input.ssh_agent, "is the ssh agent's socket");
-  list.add(socket_path(input.dbus_address), "is a D-Bus socket");
-  list.add(socket_path(input.docker_host), "controls the host through Docker");
-
-  Dangers dangers{.paths = list.take(), .own_homes = {}};
-  for (const std::string& home : input.own_homes) {
-    if (home.empty() || home.front() != '/') continue;
-    for (const std::string& form : {normal(home), resolved_as_far_as_possible(home)}) {
-      if (form != "/") dangers.own_homes.push_back(form);
-    }
-  }
-  return dangers;
-}
-
-std::vector<std::string> other_homes(std::string_view passwd, const std::vector<std::string>& own) {
-  constexpr std::uint64_t kFirstPerson = 1000;
-  constexpr std::uint64_t kLastPerson = 59999;
-  std::vector<std::string> homes;
-  for (const std::string_view line : split(passwd, '\n')) {
-    const auto fields = split(line, ':');
-    if (fields.size() != 7) continue;
-    const auto uid = parse_decimal(fields[2], UINT32_MAX);
-    if (!uid || (*uid != 0 && (*uid < kFirstPerson || *uid > kLastPerson))) continue;
-    const std::string home = normal(fields[5]);
-    const bool ours =
-        std::ranges::any_of(own, [&](const std::string& mine) { return is_or_lies_in(normal(mine), home); });
-    if (!ours && home.starts_with('/')) homes.push_back(home);
-  }
-  return homes;
-}
-
-Status judge_source(const std::string& resolved, const Dangers& dangers) {
-  if (resolved == "/") {
-    return refuse("/ is the whole host and never goes into a sandbox" + std::string(kRemedy));
-  }
-  for (const std::string& home : dangers.own_homes) {
-    if (resolved == home) {
-      return refuse(escaped(resolved) + " is the home folder itself, with all its credentials" + kRemedy);
-    }
-    if (is_or_lies_in(home, resolved)) {
-      return refuse(escaped(resolved) + " contains the home folder " + escaped(home) + kRemedy);
-    }
-  }
-  for (const DangerousPath& danger : dangers.paths) {
-    if (!is_or_lies_in(resolved, danger.path)) continue;
-    const std::string which =
-        resolved == danger.path ? std::string(" ") : " lies in " + escaped(danger.path) + ", which ";
-    return refuse(escaped(resolved) + which + danger.why + kRemedy);
-  }
-  for (const DangerousPath& danger : dangers.paths) {
-    if (!is_or_lies_in(danger.path, resolved)) continue;
-    return refuse(escaped(resolved) + " contains " + escaped(danger.path) + ", which " + danger.why +
-                  kRemedy);
-  }
-  return {};
-}
-
 Result<Mount> open_mount(const MountRequest& request, const Dangers& dangers,
                          const std::vector<std::string>& untrusted) {
   auto real = resolve(request.path, untrusted);
@@ -277,13 +271,19 @@ Result<Mount> open_mount(const MountRequest& request, const Dangers& dangers,
   if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode)) {
     return refuse(escaped(mount.path) + " is neither a folder nor a regular file, and is not mounted");
   }
+  // An O_PATH descriptor is had of what may not be opened, too.
+  const int needed = S_ISDIR(status.st_mode) ? X_OK : R_OK;
+  if (::faccessat(source->get(), "", needed, AT_EACCESS | AT_EMPTY_PATH) != 0) {
+    return fail_errno(Reason::BadRequest,
+                      (S_ISDIR(status.st_mode) ? "enter " : "read ") + escaped(mount.path));
+  }
   mount.source = std::move(*source);
   mount.device = status.st_dev;
   mount.inode = status.st_ino;
   mount.owner = status.st_uid;
 
   std::error_code error;
-  const std::string given = normal(std::filesystem::absolute(request.path, error).string());
+  const std::string given = normal_path(std::filesystem::absolute(request.path, error).string());
   if (!error && given != mount.path) mount.alias = given;
   return mount;
 }

@@ -72,9 +72,12 @@ struct Mount {
   uid_t owner = 0;
 };
 
-// Resolves, judges, opens. A folder or a regular file; anything else (a socket, a device) is refused. So is a
-// path with a link that lies in one of the `untrusted` folders (resolved): a sandbox that could write there
-// may have put it there.
+// As realpath(3), but a link that lies in one of the `untrusted` folders (resolved) is refused: a sandbox
+// that could write there may have put it there.
+Result<std::string> resolve(const std::string& given, const std::vector<std::string>& untrusted);
+
+// Resolves, judges, opens. A folder that we may enter or a regular file that we may read; anything else (a
+// socket, a device) is refused.
 Result<Mount> open_mount(const MountRequest& request, const Dangers& dangers,
                          const std::vector<std::string>& untrusted = {});
 

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "os/act_as.h"
 #include "sandbox/beneath.h"
 
 namespace sallyport::sandbox {
@@ -32,10 +33,16 @@ bool is_marked(int fd, Placeholder::Kind kind) {
                                            : S_ISREG(status.st_mode) && status.st_size == 0;
 }
 
-// Makes it under the folder's owner, marked. False when it is there already, or cannot be made.
+// Root makes nothing by its own rights where somebody else could change what is made, in between.
+std::optional<os::Ids> owner_for_root(int folder) {
+  struct stat status{};
+  if (os::file_uid() != 0 || ::fstat(folder, &status) != 0 || status.st_uid == 0) return std::nullopt;
+  return os::Ids{.uid = status.st_uid, .gid = status.st_gid};
+}
+
+// Makes it, marked. False when it is there already, or cannot be made.
 bool create(int folder, const std::string& name, Placeholder::Kind kind) {
-  struct stat parent{};
-  if (::fstat(folder, &parent) != 0) return false;
+  const os::ActAs as_owner(owner_for_root(folder));
   if (kind == Placeholder::Kind::Folder) {
     if (::mkdirat(folder, name.c_str(), kFolderMode) != 0) return false;
   } else {
@@ -45,14 +52,14 @@ bool create(int folder, const std::string& name, Placeholder::Kind kind) {
   }
   const Fd made(::openat(folder, name.c_str(), open_flags(kind)));
   if (!made) return false;
-  if (parent.st_uid != ::geteuid() && ::fchown(made.get(), parent.st_uid, parent.st_gid) != 0) return false;
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, {.tv_sec = kMark, .tv_nsec = 0}};
   return ::futimens(made.get(), times) == 0;
 }
 
 }  // namespace
 
-std::optional<Placeholder> Placeholder::make(int folder, const std::string& name, Kind kind) {
+std::optional<Placeholder> Placeholder::make(int folder, const std::string& name, Kind kind,
+                                             const std::optional<os::Ids>& client) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const bool made = create(folder, name, kind);
     Placeholder placeholder;
@@ -61,6 +68,7 @@ std::optional<Placeholder> Placeholder::make(int folder, const std::string& name
     const bool nobodys = ::flock(placeholder.fd(), LOCK_EX | LOCK_NB) == 0;
     if (::flock(placeholder.fd(), LOCK_SH | LOCK_NB) != 0) continue;
     if (id_of(placeholder.fd()) != id_at(folder, name)) continue;
+    placeholder.client_ = client;
     placeholder.folder_ = Fd(::openat(folder, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
     placeholder.name_ = name;
     placeholder.kind_ = kind;
@@ -72,6 +80,7 @@ std::optional<Placeholder> Placeholder::make(int folder, const std::string& name
 
 Placeholder::~Placeholder() {
   if (!opened_ || !folder_) return;
+  const os::ActAs as_client(client_);
   // Another run's still: that one takes it away. One that was filled meanwhile stays.
   if (::flock(fd(), LOCK_EX | LOCK_NB) != 0 || !is_marked(fd(), kind_)) return;
   if (id_of(fd()) != id_at(folder_.get(), name_)) return;

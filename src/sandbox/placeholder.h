@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "os/process.h"
 
 namespace sallyport::sandbox {
 
@@ -18,8 +19,10 @@ class Placeholder {
   enum class Kind { File, Folder };
 
   // nullopt: something else is there, or the folder cannot be written to. `folder` (O_PATH will do) and
-  // `name` are kept; the placeholder gets the folder's owner.
-  static std::optional<Placeholder> make(int folder, const std::string& name, Kind kind);
+  // `name` are kept. Made by the rights of `client`, whom we act as already, and taken away by them; without
+  // one root makes it by those of the folder's owner, to whom it then belongs.
+  static std::optional<Placeholder> make(int folder, const std::string& name, Kind kind,
+                                         const std::optional<os::Ids>& client = {});
 
   Placeholder(Placeholder&&) noexcept = default;
   Placeholder& operator=(Placeholder&&) = delete;
@@ -32,6 +35,7 @@ class Placeholder {
  private:
   Placeholder() = default;
 
+  std::optional<os::Ids> client_;
   Fd folder_;
   Fd opened_;
   std::string name_;

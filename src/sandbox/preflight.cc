@@ -12,17 +12,15 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "os/packet_listener.h"
 #include "os/safe_path.h"
+#include "sandbox/profile.h"
 #include "sandbox/stdio_check.h"
 
 namespace sallyport::sandbox {
 namespace {
 
 namespace fs = std::filesystem;
-
-Leak leak(Check check, std::string detail) {
-  return Failed{check, std::move(detail)};
-}
 
 // By their well-known paths, whatever they are; other sockets are found by searching the private folders.
 constexpr const char* kHostSockets[] = {
@@ -49,6 +47,11 @@ std::string_view variable(const Workload& workload, std::string_view name) {
   return {};
 }
 
+// What init itself came by is there for good, and of no use once nobody listens any more.
+bool is_left_over(const std::string& path) {
+  return path == kControlPath && !os::connect_packets(path);
+}
+
 // The first socket below `folder`; what lies in a mount is the user's, and is not searched.
 std::string find_socket(const std::string& folder, const std::vector<ExpectedMount>& mounts) {
   std::error_code error;
@@ -58,7 +61,7 @@ std::string find_socket(const std::string& folder, const std::vector<ExpectedMou
     ++searched;
     const std::string path = entry->path().string();
     std::error_code ignored;
-    if (fs::is_socket(entry->symlink_status(ignored))) return path;
+    if (fs::is_socket(entry->symlink_status(ignored)) && !is_left_over(path)) return path;
     if (std::ranges::find(mounts, path, &ExpectedMount::path) != mounts.end()) {
       entry.disable_recursion_pending();
     }
@@ -152,7 +155,7 @@ Leak run_phase1(const Phase1& phase, const Workload& workload, int keep) {
   const std::function<Leak()> checks[] = {
       [&] { return check_descriptors(keep); },
       [] { return check_privileges(); },
-      [] { return check_uid_map(); },
+      [&] { return check_uid_map(phase.users); },
       [] { return check_socket_families(); },
       [] { return check_system_calls(); },
       [] { return check_proc_sys(); },

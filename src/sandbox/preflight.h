@@ -16,6 +16,10 @@ inline constexpr std::chrono::milliseconds kAnswerTimeout{3'000};
 
 using Leak = std::optional<Failed>;
 
+inline Leak leak(Check check, std::string detail) {
+  return Failed{check, std::move(detail)};
+}
+
 // All checks of a phase, up to the first leak. `keep` is the control socket, the one descriptor above 2.
 Leak run_phase1(const Phase1& phase, const Workload& workload, int keep);
 Leak run_phase2(const Phase2& phase);
@@ -23,7 +27,7 @@ Leak run_phase2(const Phase2& phase);
 Leak check_interfaces();
 Leak check_unreachable(const std::vector<os::Endpoint>& addresses, const DecoyList& decoys);
 Leak check_privileges();
-Leak check_uid_map();
+Leak check_uid_map(Users users);
 Leak check_system_calls();
 Leak check_socket_families();
 Leak check_host_sockets(const std::vector<ExpectedMount>& mounts, const Workload& workload);

@@ -14,8 +14,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -23,10 +25,6 @@
 
 namespace sallyport::sandbox {
 namespace {
-
-Leak leak(Check check, std::string detail) {
-  return Failed{check, std::move(detail)};
-}
 
 // Whose owner and right to write tell whether root of the host is near: what is written there runs as root.
 constexpr char kCorePattern[] = "/proc/sys/kernel/core_pattern";
@@ -104,6 +102,21 @@ std::string status_value(const std::string& name) {
   return {};
 }
 
+// An image's /etc/group may put a user into any group of the host's.
+Leak check_groups() {
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
+  groups.resize(
+      static_cast<std::size_t>(std::max(0, ::getgroups(static_cast<int>(groups.size()), groups.data()))));
+  for (const gid_t group : groups) {
+    if (group == ::getgid()) continue;
+    return leak(
+        Check::UidMap,
+        fmt::format("the image's /etc/group puts uid {} into group {}, which may be one of the host's",
+                    ::getuid(), group));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Leak check_privileges() {
@@ -120,8 +133,11 @@ Leak check_privileges() {
 
 // /proc/self/uid_map only tells about the namespace next outside, which is bubblewrap's. But a file that
 // belongs to the kernel's uid 0 shows its owner as "nobody" exactly when uid 0 has no name in here.
-Leak check_uid_map() {
+Leak check_uid_map(Users users) {
   if (::getuid() == 0 || ::geteuid() == 0) return leak(Check::UidMap, "the sandbox runs as uid 0");
+  if (::getgid() == 0 || ::getegid() == 0) return leak(Check::UidMap, "the sandbox runs as gid 0");
+  // Then it is the bounding set, which was found empty, that keeps everyone from becoming root.
+  if (users == Users::Hosts) return check_groups();
   std::ifstream file("/proc/sys/kernel/overflowuid");
   std::string line;
   std::getline(file, line);

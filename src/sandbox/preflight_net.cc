@@ -15,7 +15,6 @@
 
 #include "base/text.h"
 #include "os/links.h"
-#include "os/netlink.h"
 #include "os/unix_socket.h"
 #include "sandbox/preflight.h"
 
@@ -23,10 +22,6 @@ namespace sallyport::sandbox {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-Leak leak(Check check, std::string detail) {
-  return Failed{check, std::move(detail)};
-}
 
 // What the kernel says of an address to which there is no way. Not ECONNREFUSED, and not EPERM either: there
 // something answered, or a rule stands where no way should be.

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <libmnl/libmnl.h>
 #include <linux/rtnetlink.h>
@@ -16,6 +17,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "os/inside_test.h"
+#include "os/links.h"
 #include "os/netlink.h"
 #include "sandbox/trial_test.h"
 
@@ -50,6 +53,30 @@ constexpr bool kCanEnterUserNamespaces = false;
 #else
 constexpr bool kCanEnterUserNamespaces = true;
 #endif
+
+// What init would find as uid 1000, group 1000 and these groups of the host's.
+std::string uid_map_with(const std::vector<gid_t>& groups, uid_t uid = 1000, gid_t gid = 1000) {
+  os::testing::Forked child([=]() -> std::string {
+    if (::setgroups(groups.size(), groups.data()) != 0 || ::setresgid(gid, gid, gid) != 0 ||
+        ::setresuid(uid, uid, uid) != 0) {
+      return "cannot change";
+    }
+    const auto found = check_uid_map(Users::Hosts);
+    return found ? found->detail : "";
+  });
+  return child.finish();
+}
+
+TEST(Preflight, FindsAGroupOfTheHostsInAContainer) {
+  if (::geteuid() != 0) GTEST_SKIP() << "groups need root";
+  EXPECT_EQ(uid_map_with({}), "");
+  EXPECT_EQ(uid_map_with({1000}), "");
+  EXPECT_EQ(uid_map_with({1000, 42}),
+            "the image's /etc/group puts uid 1000 into group 42, which may be one of the host's");
+  EXPECT_THAT(uid_map_with({0}), HasSubstr("into group 0"));
+  EXPECT_EQ(uid_map_with({}, 0), "the sandbox runs as uid 0");
+  EXPECT_EQ(uid_map_with({}, 1000, 0), "the sandbox runs as gid 0");
+}
 
 TEST(Preflight, PassesASealedSandbox) {
   Trial trial;
@@ -192,7 +219,7 @@ TEST(Preflight, FindsThatTheHostsRootIsMapped) {
     if (::unshare(CLONE_NEWUSER) != 0) return std::string("cannot unshare");
     std::ofstream("/proc/self/setgroups") << "deny";
     std::ofstream("/proc/self/uid_map") << "1000 0 1";
-    const auto failed = check_uid_map();
+    const auto failed = check_uid_map(Users::Own);
     if (!failed) return std::string("not found");
     return failed->detail == "the host's root is uid 1000 in the sandbox" ? std::string() : failed->detail;
   });
@@ -231,7 +258,7 @@ TEST(Preflight, FindsACanaryInTheArguments) {
 
 TEST(Preflight, FindsAMountThatIsNotWhatWasChecked) {
   Trial trial;
-  trial.phase1.mounts = expected_mounts(trial.spec.mounts);
+  trial.phase1.mounts = expected_mounts(trial.mounts);
   ++trial.phase1.mounts.front().inode;
   expect_failed(trial.run_phase1(), Check::Mounts, "was replaced meanwhile");
 }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -146,6 +148,27 @@ std::string git_configuration(const ProfileInput& input) {
   return text;
 }
 
+// With its own name: a program that asks for that need not ask the gateway.
+std::string hosts_file(std::string_view hostname) {
+  return fmt::format("127.0.0.1 localhost {}\n::1 localhost ip6-localhost ip6-loopback\n", hostname);
+}
+
+std::string resolver_file() {
+  return fmt::format("nameserver {}\n", os::kSandboxAddress);
+}
+
+std::vector<GeneratedFile> our_files(const ProfileInput& input) {
+  std::string bundle = input.system_roots_pem;
+  if (!bundle.empty() && bundle.back() != '\n') bundle += '\n';
+  bundle += input.session_ca_pem;
+  std::vector<GeneratedFile> files;
+  files.push_back({"/etc/gitconfig", git_configuration(input)});
+  files.push_back({kJavaTrustPath, java_trust_store(bundle)});
+  files.push_back({kCaBundlePath, std::move(bundle)});
+  files.push_back({kSessionCaPath, input.session_ca_pem});
+  return files;
+}
+
 void add_generated_files(Profile& profile, const ProfileInput& input) {
   const auto add = [&](const char* path, std::string content) {
     profile.files.push_back({path, std::move(content)});
@@ -155,20 +178,12 @@ void add_generated_files(Profile& profile, const ProfileInput& input) {
                                  input.user_name, input.ids.uid, input.ids.gid, input.home, shell()));
   add("/etc/group", fmt::format("root:x:0:\n{}:x:{}:\nnogroup:x:65534:\n", input.user_name, input.ids.gid));
   add("/etc/hostname", fmt::format("{}\n", kHostname));
-  add("/etc/hosts",
-      fmt::format("127.0.0.1 localhost {}\n::1 localhost ip6-localhost ip6-loopback\n", kHostname));
-  add("/etc/resolv.conf", fmt::format("nameserver {}\n", os::kSandboxAddress));
+  add("/etc/hosts", hosts_file(kHostname));
+  add("/etc/resolv.conf", resolver_file());
   add("/etc/nsswitch.conf",
       "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\n"
       "services: files\nethers: files\nrpc: files\n");
-  add("/etc/gitconfig", git_configuration(input));
-
-  std::string bundle = input.system_roots_pem;
-  if (!bundle.empty() && bundle.back() != '\n') bundle += '\n';
-  bundle += input.session_ca_pem;
-  add(kJavaTrustPath, java_trust_store(bundle));
-  add(kCaBundlePath, std::move(bundle));
-  add(kSessionCaPath, input.session_ca_pem);
+  std::ranges::move(our_files(input), std::back_inserter(profile.files));
 }
 
 }  // namespace
@@ -181,12 +196,28 @@ Profile make_profile(const ProfileInput& input) {
   add_generated_files(profile, input);
   for (const char* path : kCaBundleLinks) profile.links.push_back({kCaBundlePath, path});
   for (const char* path : {kSshPath, kGitProxyPath}) profile.links.push_back({kInitPath, path});
-  profile.private_folders = {"/tmp", "/var/tmp", "/run"};
-  // A home such as "/" or "/usr/x" (service users) is not shadowed: HOME names it, and it is just not there.
-  if (input.home != "/" && !input.home.starts_with("/usr/") && !input.home.starts_with("/etc/")) {
-    profile.private_folders.push_back(input.home);
-  }
+  profile.private_folders = private_folders(input.home);
   return profile;
+}
+
+std::vector<GeneratedFile> files_over_image(const ProfileInput& input, std::string_view hostname) {
+  std::vector<GeneratedFile> files = our_files(input);
+  std::string bundle;
+  for (const GeneratedFile& file : files) {
+    if (file.path == kCaBundlePath) bundle = file.content;
+  }
+  // In an image these may be files of their own.
+  for (const char* path : kCaBundleLinks) files.push_back({path, bundle});
+  files.push_back({"/etc/hosts", hosts_file(hostname)});
+  files.push_back({"/etc/resolv.conf", resolver_file()});
+  return files;
+}
+
+std::vector<std::string> private_folders(const std::string& home) {
+  std::vector<std::string> folders = {"/tmp", "/var/tmp", "/run"};
+  // A home such as "/" or "/usr/x" (service users) is not shadowed: HOME names it, and it is just not there.
+  if (home != "/" && !home.starts_with("/usr/") && !home.starts_with("/etc/")) folders.push_back(home);
+  return folders;
 }
 
 Result<std::string> read_system_roots() {

@@ -15,6 +15,8 @@ namespace sallyport::sandbox {
 
 // Where things of ours are inside.
 inline constexpr char kInitPath[] = "/run/sallyport/init";
+inline constexpr char kControlPath[] =
+    "/run/sallyport/control";  // the socket that init of a container came by
 inline constexpr char kCaBundlePath[] = "/etc/ssl/certs/ca-certificates.crt";  // system roots and session CA
 inline constexpr char kSessionCaPath[] = "/etc/ssl/certs/sallyport-session.pem";  // session CA alone
 // The same for Java, where Debian's has it.
@@ -62,6 +64,11 @@ struct Profile {
 // Looks which of the listed host paths exist.
 Profile make_profile(const ProfileInput& input);
 
+// What an image gets of it: git's configuration, the authorities, and whom to ask for names.
+std::vector<GeneratedFile> files_over_image(const ProfileInput& input, std::string_view hostname);
+// Folders that are empty, writable, and gone with the sandbox.
+std::vector<std::string> private_folders(const std::string& home);
+
 // --env NAME or NAME=VALUE.
 struct EnvironmentRequest {
   std::string name;
@@ -88,6 +95,12 @@ bool counts(std::string_view variable_name);
 Result<std::vector<std::string>> add_to_environment(const std::vector<std::string>& variables,
                                                     const std::vector<std::string>& additions,
                                                     const std::string& cwd);
+
+// Of an image's variables and of ours (make_environment): the image's PATH, SHELL and LANG unless one of
+// `additions` names them, and whatever else ours do not name.
+std::vector<std::string> environment_over_image(const std::vector<std::string>& image,
+                                                const std::vector<std::string>& ours,
+                                                const std::vector<std::string>& additions);
 
 // The system's trusted roots in PEM, from where Debian, Fedora or Alpine keep them.
 Result<std::string> read_system_roots();

@@ -173,6 +173,56 @@ TEST(Environment, RefusesToUndoTheProfile) {
   }
 }
 
+TEST(FilesOverAnImage, AreGitsConfigurationAndTheAuthoritiesInEveryPlace) {
+  const auto files = files_over_image(anna(), "box");
+  std::vector<std::string> bundles;
+  for (const GeneratedFile& file : files) {
+    if (file.content == "roots\nsession\n") bundles.push_back(file.path);
+    EXPECT_TRUE(file.path.starts_with("/etc/")) << file.path;
+  }
+  EXPECT_THAT(bundles, AllOf(Contains(kCaBundlePath), Contains("/etc/ssl/cert.pem"),
+                             Contains("/etc/pki/tls/certs/ca-bundle.crt")));
+  std::vector<std::string> paths;
+  for (const GeneratedFile& file : files) paths.push_back(file.path);
+  EXPECT_THAT(paths, AllOf(Contains("/etc/gitconfig"), Contains(kSessionCaPath), Contains(kJavaTrustPath)));
+  EXPECT_THAT(paths, AllOf(Contains("/etc/hosts"), Contains("/etc/resolv.conf")));
+  // Users are the image's.
+  for (const char* path : {"/etc/passwd", "/etc/group"}) {
+    EXPECT_THAT(paths, Not(Contains(path)));
+  }
+  std::ranges::sort(paths);
+  EXPECT_EQ(std::ranges::adjacent_find(paths), paths.end());
+}
+
+TEST(EnvironmentOverAnImage, HasTheImagesPathAndOursForTheRest) {
+  const std::vector<std::string> image = {
+      "PATH=/opt/bin", "LANG=de_DE", "JAVA_HOME=/opt/java", "TERM=odd", "no name=x", "=x", "NOTHING"};
+  const std::vector<std::string> ours = {"PATH=/usr/bin", "SHELL=/bin/bash", "LANG=C.UTF-8", "TERM=dumb",
+                                         "SSL_CERT_FILE=/etc/x"};
+  EXPECT_THAT(environment_over_image(image, ours, {}),
+              ::testing::UnorderedElementsAre("PATH=/opt/bin", "SHELL=/bin/sh", "LANG=de_DE", "TERM=dumb",
+                                              "SSL_CERT_FILE=/etc/x", "JAVA_HOME=/opt/java"));
+}
+
+TEST(EnvironmentOverAnImage, IsTheUsersWhereHeNamesIt) {
+  const auto all =
+      environment_over_image({"PATH=/opt/bin", "A=image"}, {"PATH=/mine", "A=mine", "SHELL=/zsh"},
+                             {"PATH=/mine", "A=mine", "SHELL=/zsh"});
+  EXPECT_THAT(all, ::testing::UnorderedElementsAre("PATH=/mine", "A=mine", "SHELL=/zsh"));
+}
+
+TEST(EnvironmentOverAnImage, LetsNoImageUndoTheProfile) {
+  const std::vector<std::string> ours = {"PATH=/usr/bin", "HOME=/home/anna", "GIT_CONFIG_COUNT=6"};
+  for (const char* line :
+       {"HOME=/evil", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_9=core.pager", "GIT_CONFIG_GLOBAL=/evil",
+        "GIT_SSH_COMMAND=/evil", "SSL_CERT_FILE=/evil", "NODE_EXTRA_CA_CERTS=/evil", "SSH_AUTH_SOCK=/evil"}) {
+    for (const std::string& variable : environment_over_image({line}, ours, {})) {
+      EXPECT_THAT(variable, Not(HasSubstr("evil")));
+      EXPECT_NE(variable, line);
+    }
+  }
+}
+
 TEST(ParseEnvironmentRequest, ReadsNameAndValue) {
   EXPECT_EQ(parse_environment_request("A")->value, std::nullopt);
   EXPECT_EQ(parse_environment_request("A=")->value, "");

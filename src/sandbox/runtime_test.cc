@@ -68,7 +68,7 @@ TEST(Sandbox, HasTheUsersOwnSpellingOfALinkedWorkspace) {
   std::filesystem::create_symlink(trial.workspace(), link);
   auto mount = open_mount({.path = link}, {});
   ASSERT_TRUE(mount.has_value());
-  trial.spec.mounts.front() = std::move(*mount);
+  trial.mounts.front() = std::move(*mount);
   trial.workload.cwd = link;
   trial.workload.argv = {"sh", "-c", "cd '" + link + "' && pwd -P"};
   EXPECT_EQ(trial.finish().shell_code(), 0);
@@ -83,7 +83,7 @@ TEST(Sandbox, KeepsAReadOnlyMountInsideTheWorkspaceReadOnly) {
   auto mount = open_mount({.path = inner, .access = Access::ReadOnly}, {});
   ASSERT_TRUE(mount.has_value());
   // Given first: the order of the list does not matter.
-  trial.spec.mounts.insert(trial.spec.mounts.begin() + 1, std::move(*mount));
+  trial.mounts.insert(trial.mounts.begin() + 1, std::move(*mount));
   trial.workload.argv = {"sh", "-c", "touch inner/x"};
   EXPECT_NE(trial.finish().shell_code(), 0);
   EXPECT_THAT(trial.output(), HasSubstr("Read-only file system"));

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "sandbox/search_budget.h"
 
 namespace sallyport::sandbox {
 namespace {
@@ -37,8 +38,9 @@ Status hide_sockets(const Mount& mount, WorkspaceGuard& guard) {
   const fs::path top = fmt::format("/proc/self/fd/{}", mount.source.get());
   auto entry = fs::recursive_directory_iterator(top, fs::directory_options::skip_permission_denied, error);
   std::size_t hidden_here = 0;
-  for (std::size_t seen = 0; !error && entry != fs::end(entry); entry.increment(error)) {
-    if (++seen > kMaxSearched) {
+  SearchBudget budget;
+  for (; !error && entry != fs::end(entry); entry.increment(error)) {
+    if (!budget.spend_on(entry->path().native())) {
       guard.search = Search::CutShort;
       guard.notices.push_back(escaped(mount.path) + " is too large to be searched for sockets to its end");
       return {};

@@ -1,6 +1,4 @@
-// The system calls that a sandbox does without (docs/sandbox.md lists them with reasons). A list of what is
-// refused, not of what is allowed: any program may run in here, and what keeps it in are the namespaces; the
-// filter closes the families and calls that namespaces do not cover, and cuts the kernel's surface.
+// The system call filter of a sandbox that bubblewrap makes, of the rules in syscall_rules.h.
 #pragma once
 
 #include "base/fd.h"
@@ -8,7 +6,7 @@
 
 namespace sallyport::sandbox {
 
-// The compiled filter as bwrap's --seccomp takes it, in a memory file at offset 0.
+// Compiled as bwrap's --seccomp takes it, in a memory file at offset 0.
 Result<Fd> syscall_filter();
 
 }  // namespace sallyport::sandbox

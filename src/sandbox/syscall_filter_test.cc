@@ -75,6 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"say_errno(syscall(41, 2, 1, 262));", "Protocol not supported"},           // MPTCP
         Refusal{"say_errno(syscall(41, 10, 1, 0x100000106));", "Protocol not supported"},  // the same
         Refusal{"say_errno(syscall(41, 16, 3, 9));", "Protocol not supported"},            // audit
+        Refusal{"say_errno(syscall(41, 2, 2, 1));", "Operation not permitted"},            // ping
         Refusal{"say_errno(syscall(425, 1, 0));", "Operation not permitted"},              // io_uring
         Refusal{"say_errno(syscall(323, 0));", "Operation not permitted"},                 // userfaultfd
         Refusal{"say_errno(syscall(321, 0, 0, 0));", "Operation not permitted"},           // bpf
@@ -82,11 +83,16 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"say_errno(syscall(101, 16, 1, 0, 0));", "Operation not permitted"},       // PTRACE_ATTACH
         Refusal{"say_errno(syscall(272, 0x10000000));", "Operation not permitted"},        // NEWUSER
         Refusal{"say_errno(syscall(56, 0x10000011, 0, 0, 0, 0));", "Operation not permitted"},   // clone
+        Refusal{"say_errno(syscall(272, 0x20000));", "Operation not permitted"},                 // NEWNS
+        Refusal{"say_errno(syscall(272, 0x80));", "Operation not permitted"},                    // NEWTIME
+        Refusal{"say_errno(syscall(279, 0, 0, 0, 0, 0, 0));", "Operation not permitted"},        // move_pages
         Refusal{"say_errno(syscall(435, 0, 0));", "Function not implemented"},                   // clone3
         Refusal{"$c = 'x'; say_errno(syscall(16, 0, 0x5412, $c));", "Operation not permitted"},  // TIOCSTI
         Refusal{"$c = 'x'; say_errno(syscall(16, 0, 0x100005412, $c));",
                 "Operation not permitted"},                                                      // the same
         Refusal{"$c = 'x'; say_errno(syscall(16, 0, 0x541c, $c));", "Operation not permitted"},  // TIOCLINUX
+        Refusal{"$c = 'xxxx'; say_errno(syscall(16, 0, 0x5423, $c));",
+                "Operation not permitted"},                                               // TIOCSETD
         Refusal{"say_errno(syscall(135, 8));", "Operation not permitted"},                // personality
         Refusal{"say_errno(syscall(165, 0, 0, 0, 0, 0));", "Operation not permitted"},    // mount
         Refusal{"say_errno(syscall(298, 0, 0, -1, -1, 0));", "Operation not permitted"},  // perf

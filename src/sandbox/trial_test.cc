@@ -46,7 +46,8 @@ Trial::Trial() {
   if (::mkdir(path.c_str(), 0755) != 0 || ::chown(path.c_str(), spec.ids.uid, spec.ids.gid) != 0) {
     throw std::runtime_error("cannot make a workspace");
   }
-  spec.mounts.push_back(must(open_mount({.path = path}, {})));
+  mounts.push_back(must(open_mount({.path = path}, {})));
+  spec.mounts = mounts;
 
   builder_.emplace(must(os::NamespaceBuilder::start({.helper = SALLYPORT_NETNS, .become = spec.become})));
   space_ = must(builder_->namespaces());
@@ -87,7 +88,8 @@ Trial::~Trial() {
 
 void Trial::start() {
   phase1.terminal = spec.terminal;
-  if (phase1.mounts.empty()) phase1.mounts = expected_mounts(spec.mounts);
+  if (phase1.mounts.empty()) phase1.mounts = expected_mounts(mounts);
+  spec.mounts = mounts;
   BubblewrapCall call = must(bubblewrap_call(spec));
   os::SpawnSpec spawn = spawn_spec(spec, call);
   if (tamper) {

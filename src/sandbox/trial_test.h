@@ -12,6 +12,7 @@
 #include "sandbox/decoys.h"
 #include "sandbox/folder_test.h"
 #include "sandbox/init_protocol.h"
+#include "sandbox/runtime.h"
 
 namespace sallyport::sandbox {
 
@@ -24,13 +25,14 @@ class Trial {
   ~Trial();
 
   // To be changed before start().
-  SandboxSpec spec;
+  std::vector<Mount> mounts;  // the workspace first
+  SandboxSpec spec;           // its mounts are these, whatever it says
   Phase1 phase1;
   Workload workload;
   std::function<void(BubblewrapCall&, os::SpawnSpec&)> tamper;
 
   const std::string& folder() const { return folder_.path(); }
-  const std::string& workspace() const { return spec.mounts.front().path; }
+  const std::string& workspace() const { return mounts.front().path; }
   const os::Namespace& space() const { return space_; }
   const Decoys& decoys() const { return *decoys_; }
   os::Ids ids() const { return spec.ids; }

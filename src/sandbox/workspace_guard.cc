@@ -10,6 +10,7 @@
 #include "sandbox/git_guard.h"
 #include "sandbox/git_question.h"
 #include "sandbox/guard_builder.h"
+#include "sandbox/normal_path.h"
 #include "sandbox/socket_search.h"
 
 namespace sallyport::sandbox {
@@ -17,12 +18,6 @@ namespace {
 
 // Of a .git file, or of one of the pointers in a linked worktree's folder.
 constexpr std::size_t kMaxPointerBytes = 4096;
-
-std::string normal(const std::filesystem::path& path) {
-  std::string text = path.lexically_normal().string();
-  while (text.size() > 1 && text.back() == '/') text.pop_back();
-  return text;
-}
 
 std::string without_line_ends(std::string text) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
@@ -56,17 +51,18 @@ std::optional<std::string> repository_of(const std::string& git_folder, const st
   if (!folder) return std::nullopt;
   if (const auto back = read_pointer(folder.get(), "gitdir")) {
     const auto common = read_pointer(folder.get(), "commondir");
-    if (!common || normal(*back) != tree + "/.git") return std::nullopt;
-    const std::string repository = normal(std::filesystem::path(git_folder) / *common);
+    if (!common || normal_path(*back) != tree + "/.git") return std::nullopt;
+    const std::string repository = normal_path(std::filesystem::path(git_folder) / *common);
     // Exactly where git puts a worktree's folder, or a planted one could name any repository.
-    const bool is_its = normal(std::filesystem::path(git_folder).parent_path()) == repository + "/worktrees";
+    const bool is_its =
+        normal_path(std::filesystem::path(git_folder).parent_path()) == repository + "/worktrees";
     return is_its ? std::optional(repository) : std::nullopt;
   }
   auto config = open_beneath(folder.get(), git_folder, "config", O_RDONLY | O_NONBLOCK);
   if (!config || !*config || !is_regular((*config)->get())) return std::nullopt;
   const auto settings = git_settings((*config)->get(), "^core\\.worktree$", become);
   if (!settings || settings->empty()) return std::nullopt;
-  const std::string back = normal(std::filesystem::path(git_folder) / settings->back().second);
+  const std::string back = normal_path(std::filesystem::path(git_folder) / settings->back().second);
   return back == tree ? std::optional(git_folder) : std::nullopt;
 }
 
@@ -150,6 +146,7 @@ Status watch_for_policy(GuardBuilder& build, std::span<const Mount> mounts) {
 
 Result<WorkspaceGuard> guard_workspace(std::span<const Mount> mounts, const GuardInput& input) {
   GuardBuilder build(input);
+  build.guard().client = input.client;
   for (const Mount& mount : mounts) {
     const bool folder = is_folder(mount.source.get());
     Status done;

@@ -18,7 +18,10 @@
 namespace sallyport::sandbox {
 
 // Files and folders looked at in one mount for sockets; a tree with more is not searched to its end.
-inline constexpr std::size_t kMaxSearched = 200'000;
+inline constexpr std::size_t kMaxSearchedPerMount = 200'000;
+// And the sum of their paths' lengths, here and in every repository that is searched for links: what a name
+// costs the kernel depends on how deep it lies.
+inline constexpr std::size_t kMaxSearchedPathBytes = 32 * 1024 * 1024;
 
 enum class Search { Whole, CutShort };
 
@@ -74,12 +77,14 @@ struct WorkspaceGuard {
   std::vector<std::string> hidden_sockets;
   std::vector<std::string> notices;  // for the user's eyes
   Search search = Search::Whole;
-  bool was_left_behind = false;  // an earlier run's warden was killed before it looked for what was planted
+  std::optional<os::Ids> client;  // by whose rights all that is looked at and set aside, when not by our own
+  bool was_left_behind = false;   // an earlier run's warden was killed before it looked for what was planted
 };
 
 struct GuardInput {
   std::string policy_path;        // absolute; guarded by its own mount when it exists
   std::string home;               // for "~/" in git's configuration
+  std::optional<os::Ids> client;  // by whose rights all of it is done, when not by our own: acted as already
   std::optional<os::Ids> become;  // the sandbox's ids when we are root
 };
 

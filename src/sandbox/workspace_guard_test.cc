@@ -37,9 +37,9 @@ const GuardInput kNoInput;
 
 // To be kept until the sandbox is gone.
 WorkspaceGuard add_guard(Trial& trial) {
-  auto guard = guard_workspace(trial.spec.mounts, kNoInput);
+  auto guard = guard_workspace(trial.mounts, kNoInput);
   if (!guard) throw std::runtime_error(guard.error().detail);
-  for (Mount& mount : guard->mounts) trial.spec.mounts.push_back(std::move(mount));
+  for (Mount& mount : guard->mounts) trial.mounts.push_back(std::move(mount));
   return std::move(*guard);
 }
 
@@ -113,7 +113,7 @@ TEST(WorkspaceGuard, HidesSockets) {
   {
     // The door is really there without the guard.
     Trial open;
-    open.spec.mounts.front() = *open_mount({.path = trial.workspace()}, {});
+    open.mounts.front() = *open_mount({.path = trial.workspace()}, {});
     open.workload.cwd = trial.workspace();
     open.workload.argv = trial.workload.argv;
     static_cast<void>(open.finish());

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "os/act_as.h"
 #include "sandbox/git_guard.h"
 
 namespace sallyport::sandbox {
@@ -101,6 +102,7 @@ WorkspaceWatch::WorkspaceWatch(os::FileWatcher& watcher, const WorkspaceGuard& g
 }
 
 Status WorkspaceWatch::begin() {
+  if (guard_.folders.empty()) return {};
   if (auto status = watcher_.open(); !status) return status;
   for (std::size_t number = 0; number < guard_.folders.size(); ++number) watch(number);
   for (const GuardedWorktrees& worktrees : guard_.worktrees) {
@@ -213,6 +215,7 @@ void WorkspaceWatch::report(const Socket& socket, std::vector<Finding>& findings
 }
 
 std::vector<Finding> WorkspaceWatch::look() {
+  const os::ActAs as_client(guard_.client);
   std::vector<Finding> findings;
   look_at_absent(findings);
   look_at_tops(findings);

@@ -3,10 +3,12 @@
 
 #include <expected>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/sources.h"
+#include "os/process.h"
 #include "policy/grant.h"
 
 namespace sallyport::session {
@@ -19,6 +21,8 @@ struct GrantPlan {
 };
 
 // The error is text for the user: problems of the files with their places, or that their consent is missing.
-std::expected<GrantPlan, std::string> plan_grant(const config::Sources& sources);
+// `client`: by whose rights policy and consent are read, and who must be among a credential's users.
+std::expected<GrantPlan, std::string> plan_grant(const config::Sources& sources,
+                                                 const std::optional<os::Ids>& client = {});
 
 }  // namespace sallyport::session

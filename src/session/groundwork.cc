@@ -24,6 +24,21 @@ Result<SessionCa> make_authority(const std::string& session) {
   return SessionCa{std::move(*certificate), std::move(*key)};
 }
 
+audit::Event session_start(std::string detail) {
+  audit::Event event;
+  event.kind = audit::Kind::SessionStart;
+  event.detail = std::move(detail);
+  return event;
+}
+
+audit::Event session_end(const std::optional<Error>& failure, const std::string& how) {
+  audit::Event event;
+  event.kind = audit::Kind::SessionEnd;
+  event.reason = failure ? failure->reason : Reason::None;
+  event.detail = failure ? failure->detail : how;
+  return event;
+}
+
 std::string failure_text(const Error& error) {
   if (error.reason != Reason::ProcessDied) return error.detail;
   return error.detail + ". Nothing is left running: run the same command again";

@@ -2,6 +2,7 @@
 // its own.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "audit/sink.h"
@@ -17,6 +18,11 @@ struct SessionCa {
   std::string key_pem;
 };
 Result<SessionCa> make_authority(const std::string& session);
+
+// The first line of a session in the audit log.
+audit::Event session_start(std::string detail);
+// The last line of a session: why it failed, or `how` it ended.
+audit::Event session_end(const std::optional<Error>& failure, const std::string& how);
 
 // For the user. What died leaves nothing behind, so that trying again is all there is to do.
 std::string failure_text(const Error& error);

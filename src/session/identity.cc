@@ -43,9 +43,17 @@ bool usable_home(const std::string& home) {
   return home.size() > 1 && home.front() == '/' && home != "/nonexistent" && home != "/root";
 }
 
+// The name, and the home where it is not known.
+void name_sandbox(Identities& identities) {
+  const auto account = account_of(identities.sandbox.uid);
+  identities.user_name = account ? account->name : kFallbackUser;
+  if (identities.home.empty() && account) identities.home = account->home;
+  if (!usable_home(identities.home)) identities.home = kFallbackHome;
+}
+
 }  // namespace
 
-Identities service_identities(os::Ids caller) {
+Identities service_identities(const os::Ids& caller) {
   Identities result;
   if (caller.uid != 0) return result;
   result.become_gate = service_ids(kGateUser, kGateUid);
@@ -53,7 +61,20 @@ Identities service_identities(os::Ids caller) {
   return result;
 }
 
-Result<Identities> choose_identities(os::Ids caller, os::Ids workspace_owner,
+Identities identities_for(const os::Ids& client) {
+  Identities result = service_identities({});
+  result.sandbox = client;
+  result.become_sandbox = client;
+  name_sandbox(result);
+  return result;
+}
+
+std::string user_name(uid_t uid) {
+  const auto account = account_of(uid);
+  return account ? account->name : "";
+}
+
+Result<Identities> choose_identities(const os::Ids& caller, const os::Ids& workspace_owner,
                                      const std::string& caller_home) {
   Identities result = service_identities(caller);
   result.sandbox = caller;
@@ -69,10 +90,7 @@ Result<Identities> choose_identities(os::Ids caller, os::Ids workspace_owner,
     result.become_sandbox = workspace_owner;
     result.home.clear();
   }
-  const auto account = account_of(result.sandbox.uid);
-  result.user_name = account ? account->name : kFallbackUser;
-  if (result.home.empty() && account) result.home = account->home;
-  if (!usable_home(result.home)) result.home = kFallbackHome;
+  name_sandbox(result);
   return result;
 }
 

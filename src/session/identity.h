@@ -26,11 +26,18 @@ struct Identities {
   std::string home;       // of the sandbox's uid, on the host
 };
 
+// Of a session that another user asked a daemon for, which is root: the sandbox is that user.
+Identities identities_for(const os::Ids& client);
+
+// What the system's user database calls it; "" when it has no such user.
+std::string user_name(uid_t uid);
+
 // Of gate and vault alone, where there is no sandbox.
-Identities service_identities(os::Ids caller);
+Identities service_identities(const os::Ids& caller);
 
 // `workspace_owner`: started as root, the sandbox runs as the workspace's owner, which must not be root.
 // `caller_home`: what the caller's HOME says; used when the sandbox is the caller.
-Result<Identities> choose_identities(os::Ids caller, os::Ids workspace_owner, const std::string& caller_home);
+Result<Identities> choose_identities(const os::Ids& caller, const os::Ids& workspace_owner,
+                                     const std::string& caller_home);
 
 }  // namespace sallyport::session

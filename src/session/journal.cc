@@ -21,11 +21,13 @@ void Journal::alarm(Error what) {
 }
 
 Status Journal::append(const audit::Event& event) {
+  // Also where it cannot be written: the vault does not wait for that.
+  if (event.kind == audit::Kind::Credential && event.reason == Reason::None) ++credential_uses_;
   if (!is_cheap(event.kind)) return write(event);
   const bool has_line = refusal_bytes_ < limits_.refusal_bytes && coalescer_.admit(event);
   if (!has_line) {
     if (refusal_bytes_ >= limits_.refusal_bytes) coalescer_.count(event);
-    summary_.add(event);
+    count(event);
     return {};
   }
   const std::uint64_t before = sink_.bytes_written();
@@ -49,10 +51,10 @@ Status Journal::write(const audit::Event& event) {
   const bool begins = event.kind == audit::Kind::Begin;
   if (begins && open_.size() >= kMaxOpen) return fail(Reason::Overloaded, "too many open requests to follow");
   if (!has_room_for(event)) {
-    return fail(Reason::AuditUnavailable, "the session's share of the audit log is used up; start another");
+    return lost({Reason::AuditUnavailable, "the session's share of the audit log is used up; start another"});
   }
-  if (auto status = sink_.append(session_, event); !status) return status;
-  summary_.add(event);
+  if (auto status = sink_.append(session_, event); !status) return lost(std::move(status).error());
+  count(event);
   if (begins) {
     audit::Event begun = event;
     begun.refs.clear();
@@ -60,6 +62,16 @@ Status Journal::write(const audit::Event& event) {
   }
   if (event.kind == audit::Kind::End) close(event);
   return {};
+}
+
+void Journal::count(const audit::Event& event) {
+  summary_.add(event);
+  if (meter_ != nullptr) meter_->add(event);
+}
+
+Status Journal::lost(Error why) {
+  if (meter_ != nullptr) meter_->add_lost();
+  return std::unexpected(std::move(why));
 }
 
 void Journal::close(const audit::Event& end) {
@@ -74,7 +86,7 @@ void Journal::end_open_requests(const Error& why) {
     event.kind = audit::Kind::End;
     event.reason = why.reason;
     event.detail = why.detail;
-    if (sink_.append(session_, event)) summary_.add(event);
+    if (sink_.append(session_, event)) count(event);
   }
 }
 

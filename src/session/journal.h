@@ -8,6 +8,7 @@
 
 #include "audit/coalesce.h"
 #include "audit/event.h"
+#include "audit/meter.h"
 #include "audit/sink.h"
 #include "audit/summary.h"
 #include "base/result.h"
@@ -29,6 +30,10 @@ class Journal {
   Journal(audit::Sink sink, std::string session, Limits limits)
       : sink_(std::move(sink)), session_(std::move(session)), limits_(limits) {}
 
+  // From now on in every line: see Runtime::identity().
+  void set_container(std::string container) { sink_.set_container(std::move(container)); }
+  // Everything from now on counts in that one too, which outlives this.
+  void count_in(audit::Meter& meter) { meter_ = &meter; }
   // What is only counted was accepted too. AuditUnavailable when the event is not in the log and will not be.
   Status append(const audit::Event& event);
   void alarm(Error what);
@@ -38,12 +43,16 @@ class Journal {
   void end_open_requests(const Error& why);
 
   std::size_t open_requests() const { return open_.size(); }
-  // Requests with a credential that an upstream took.
+  // Requests that the vault gave a credential to.
+  std::uint64_t credential_uses() const { return credential_uses_; }
+  // Those of them that an upstream took.
   std::uint64_t credentialed_uses() const { return credentialed_uses_; }
   const audit::Summary& summary() const { return summary_; }
 
  private:
   Status write(const audit::Event& event);
+  void count(const audit::Event& event);
+  Status lost(Error why);
   void close(const audit::Event& end);
   bool has_room_for(const audit::Event& event) const;
 
@@ -51,8 +60,10 @@ class Journal {
   std::string session_;
   Limits limits_;
   audit::Summary summary_;
+  audit::Meter* meter_ = nullptr;
   audit::Coalescer coalescer_;
   std::uint64_t refusal_bytes_ = 0;
+  std::uint64_t credential_uses_ = 0;
   std::uint64_t credentialed_uses_ = 0;
   std::map<std::string, audit::Event> open_;  // request id -> its Begin, without refs
 };

@@ -59,6 +59,26 @@ class JournalTest : public testing::Test {
   std::optional<Journal> journal_;
 };
 
+TEST_F(JournalTest, KnowsHowOftenACredentialWasGiven) {
+  ASSERT_TRUE(journal_->append(event(audit::Kind::Credential, "r1")));
+  ASSERT_TRUE(journal_->append(event(audit::Kind::Credential, "r2", Reason::UsesSpent)));
+  EXPECT_EQ(journal_->credential_uses(), 1U);
+}
+
+TEST_F(JournalTest, CountsAllInAMeterAlsoWhatGotNoLine) {
+  audit::Meter meter;
+  journal_->count_in(meter);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(
+        journal_->append(event(audit::Kind::Refused, "r" + std::to_string(i), Reason::HostNotAllowed)));
+  }
+  ASSERT_TRUE(journal_->append(event(audit::Kind::Begin, "open")));
+  journal_->end_open_requests({Reason::ProcessDied, "died"});
+  EXPECT_EQ(meter.refused().at(static_cast<std::size_t>(Reason::HostNotAllowed)), 1000U);
+  EXPECT_EQ(meter.allowed(), 1U);
+  EXPECT_EQ(meter.ended().at(static_cast<std::size_t>(Reason::ProcessDied)), 1U);
+}
+
 TEST_F(JournalTest, CountsUsesOfACredentialThatAnUpstreamTook) {
   const auto ask = [this](const std::string& credential, int status, Reason reason = Reason::None) {
     audit::Event begin = event(audit::Kind::Begin, "r");
@@ -149,7 +169,7 @@ TEST_F(JournalTest, GivesTheFirstRefusalsALineAndCountsTheRest) {
   journal_->tell_coalesced();
   EXPECT_EQ(lines().size(), audit::Coalescer::kBurst + 2);
   EXPECT_THAT(lines().back(), HasSubstr(R"("kind":"coalesced","of":"refused","entry":"",)"
-                                        R"("reason":"host_not_allowed","count":9950})"));
+                                        R"("reason":"host_not_allowed","count":9950,)"));
   EXPECT_EQ(journal_->summary().refused(), 10'001U);
 }
 

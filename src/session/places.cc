@@ -1,6 +1,12 @@
 #include "session/places.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
+
+#include "os/safe_path.h"
 
 namespace sallyport::session {
 namespace {
@@ -20,6 +26,16 @@ Places user_places(const std::string& home) {
 
 Places system_places() {
   return {.config = "/etc/sallyport/config.toml", .state = "/var/lib/sallyport"};
+}
+
+Status make_state_folder(const std::string& path) {
+  if (::geteuid() != 0) {
+    auto folder = os::make_private_folder(path);
+    return folder ? Status() : fail(std::move(folder));
+  }
+  if (::mkdir(path.c_str(), 0711) != 0 && errno != EEXIST)
+    return fail_errno(Reason::Internal, "make " + path);
+  return {};
 }
 
 }  // namespace sallyport::session

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "base/result.h"
+
 namespace sallyport::session {
 
 struct Places {
@@ -19,5 +21,8 @@ struct Places {
 Places user_places(const std::string& home);
 // Of a host's daemon, which root runs.
 Places system_places();
+
+// A daemon's. Of root's, private clones lie in it, to which each workspace's owner must come through.
+Status make_state_folder(const std::string& path);
 
 }  // namespace sallyport::session

@@ -162,15 +162,24 @@ TEST_F(PlanTest, RewritesNoMoreUrlsThanGitReadsQuickly) {
 }
 
 TEST_F(PlanTest, MountsThePolicyReadOnly) {
-  for (const char* place : {"work/sallyport.toml", "home/other.toml"}) {
-    request_.sources.policy_path = put(place, "version = 1\n");
-    const auto plan = make_plan(request_);
-    ASSERT_TRUE(plan) << plan.error();
-    const auto policy = std::ranges::find(plan->mounts, path(place), &sandbox::Mount::path);
-    ASSERT_NE(policy, plan->mounts.end()) << place;
-    EXPECT_EQ(policy->access, sandbox::Access::ReadOnly);
-    EXPECT_NE(policy, plan->mounts.begin()) << "above the workspace, not below it";
-  }
+  request_.sources.policy_path = put("work/sallyport.toml", "version = 1\n");
+  const auto plan = make_plan(request_);
+  ASSERT_TRUE(plan) << plan.error();
+  const auto policy = std::ranges::find(plan->mounts, path("work/sallyport.toml"), &sandbox::Mount::path);
+  ASSERT_NE(policy, plan->mounts.end());
+  EXPECT_EQ(policy->access, sandbox::Access::ReadOnly);
+  EXPECT_NE(policy, plan->mounts.begin()) << "above the workspace, not below it";
+}
+
+TEST_F(PlanTest, LeavesAPolicyOutThatLiesInNoMount) {
+  request_.sources.policy_path = put("home/other.toml", "version = 1\n");
+  auto plan = make_plan(request_);
+  ASSERT_TRUE(plan) << plan.error();
+  EXPECT_EQ(plan->mounts.size(), 1U);
+  request_.mounts = {path("home/other.toml") + ":ro"};  // unless it is asked for
+  plan = make_plan(request_);
+  ASSERT_TRUE(plan) << plan.error();
+  EXPECT_EQ(plan->mounts[1].path, path("home/other.toml"));
 }
 
 TEST_F(PlanTest, SaysWhatIsWrongWithTheFilesAndWhere) {

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "os/act_as.h"
 #include "os/safe_path.h"
 #include "os/unix_socket.h"
 
@@ -28,7 +29,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kKept = "kept-";
 constexpr std::size_t kShortIdDigits = 12;
 constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
-constexpr std::chrono::minutes kRemoveLimit{2};
 
 // A folder on the way to the clone. Started as root bubblewrap runs as the sandbox's uid, and must come
 // through.
@@ -69,22 +69,9 @@ bool is_plain(std::string_view ref) {
   return std::ranges::all_of(ref, [](char c) { return is_alnum(c) || std::string_view("._/-").contains(c); });
 }
 
-// As the caller, by a program that no depth or length of names stops, and that follows no link. What the
-// sandbox has taken the right from to look into it is given back first.
-void remove_tree(const std::string& folder) {
-  const std::array<std::vector<std::string>, 2> commands = {
-      std::vector<std::string>{"/bin/chmod", "-R", "u+rwX", "--", folder},
-      std::vector<std::string>{"/bin/rm", "-rf", "--one-file-system", "--", folder}};
-  for (const std::vector<std::string>& command : commands) {
-    const auto child = os::spawn({.program = command.front(),
-                                  .argv = command,
-                                  .environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"},
-                                  .working_directory = "/"});
-    if (!child) return;
-    if (const auto ended = os::wait_child_within(*child, kRemoveLimit); ended && *ended) continue;
-    (void)os::kill_child(*child, SIGKILL);
-    (void)os::wait_child(*child);
-  }
+// The clone in a session's folder; the folder itself is ours.
+std::string work_in(const std::string& folder) {
+  return folder + "/work";
 }
 
 // The whole process group, before the child is reaped, since the group's number is the child's.
@@ -92,8 +79,9 @@ void kill_all(const os::Child& child) {
   (void)::kill(-child.pid, SIGKILL);
 }
 
-// Of the real repository; empty when it has none that can be read.
-std::string configuration_of(const sandbox::Mount& real) {
+// Of the real repository; empty when it has none that the sandbox's user can read, to whom it is given.
+std::string configuration_of(const sandbox::Mount& real, const std::optional<os::Ids>& reader) {
+  const os::ActAs as_reader(reader);
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
@@ -124,7 +112,8 @@ Result<std::string> bundle_head(const std::string& path) {
 
 }  // namespace
 
-PrivateGit::PrivateGit(os::EventLoop& loop, Setup setup) : loop_(loop), setup_(std::move(setup)) {}
+PrivateGit::PrivateGit(os::EventLoop& loop, TreeRemovals& removals, Setup setup)
+    : loop_(loop), removals_(removals), setup_(std::move(setup)) {}
 
 PrivateGit::~PrivateGit() {
   if (command_) {
@@ -136,7 +125,7 @@ PrivateGit::~PrivateGit() {
     (void)os::wait_child(command_->child);
   }
   if (holds_work_) set_aside();
-  if (!folder_.empty()) remove_tree(folder_);
+  if (!folder_.empty()) removals_.remove(folder_, std::move(lock_));
 }
 
 std::string PrivateGit::short_id() const {
@@ -163,7 +152,7 @@ Status PrivateGit::make_folder() {
   if (setup_.become && ::chmod(folder.c_str(), kPassable) != 0) return fail_errno(Reason::Internal, folder);
   lock_.emplace(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!*lock_ || ::flock(lock_->get(), LOCK_EX | LOCK_NB) != 0) return fail_errno(Reason::Internal, folder);
-  const std::string work = folder + "/work";
+  const std::string work = work_in(folder);
   if (::mkdir(work.c_str(), 0700) != 0) return fail_errno(Reason::Internal, work);
   if (setup_.become && ::chown(work.c_str(), setup_.ids.uid, setup_.ids.gid) != 0) {
     return fail_errno(Reason::Internal, work);
@@ -185,12 +174,12 @@ Result<sandbox::Mount> PrivateGit::open(const std::string& path, sandbox::Access
 }
 
 Result<sandbox::Mount> PrivateGit::clone(const std::string& path) const {
-  auto mount = open(folder_ + "/work", sandbox::Access::ReadWrite);
+  auto mount = open(work_in(folder_), sandbox::Access::ReadWrite);
   if (mount) mount->path = path;
   return mount;
 }
 
-void PrivateGit::remove_leftovers(const std::string& clones_folder) {
+void PrivateGit::remove_leftovers(const std::string& clones_folder, TreeRemovals& removals) {
   const Fd all(::open(clones_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status{};
   if (!all || ::fstat(all.get(), &status) != 0 || status.st_uid != ::geteuid()) return;
@@ -205,7 +194,7 @@ void PrivateGit::remove_leftovers(const std::string& clones_folder) {
     if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) left.emplace_back(path, std::move(folder));
   }
   (void)::flock(all.get(), LOCK_UN);
-  for (const auto& [path, lock] : left) remove_tree(path);
+  for (auto& [path, lock] : left) removals.remove(path, std::move(lock));
 }
 
 // ---- the three commands ----
@@ -217,8 +206,8 @@ void PrivateGit::make(const sandbox::Mount& real, Done done) {
   auto target = clone("");
   if (!source || !again || !target) return done(fail(Reason::Internal, "the private clone cannot be opened"));
   real_ = std::move(*again);
-  auto spec =
-      sandbox::make_clone(std::move(*source), std::move(*target), configuration_of(real), setup_.ignored);
+  auto spec = sandbox::make_clone(std::move(*source), std::move(*target),
+                                  configuration_of(real, setup_.become), setup_.ignored);
   run(std::move(spec), kMaxListBytes, std::nullopt, [this, done = std::move(done)](Result<std::string> ids) {
     if (!ids) return done(fail(Reason::BadRequest, "the private clone: " + ids.error().detail));
     start_ = std::move(*ids);

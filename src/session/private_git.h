@@ -22,6 +22,7 @@
 #include "os/spawn.h"
 #include "sandbox/mounts.h"
 #include "sandbox/private_clone.h"
+#include "session/tree_removals.h"
 
 namespace sallyport::session {
 
@@ -45,9 +46,10 @@ class PrivateGit {
   // Lines for the user.
   using Told = std::function<void(std::vector<std::string> lines)>;
 
-  PrivateGit(os::EventLoop& loop, Setup setup);
-  // Ends what runs and removes the clone, unless it is kept: because its commits did not come back, or had no
-  // time to.
+  // Loop and removals outlive this.
+  PrivateGit(os::EventLoop& loop, TreeRemovals& removals, Setup setup);
+  // Ends what runs and has the clone removed, unless it is kept: because its commits did not come back, or
+  // had no time to.
   ~PrivateGit();
   PrivateGit(const PrivateGit&) = delete;
   PrivateGit& operator=(const PrivateGit&) = delete;
@@ -66,8 +68,8 @@ class PrivateGit {
   // After everything of the sandbox has ended. Never fails: what went wrong is in the lines.
   void bring_back(Told told);
 
-  // Removes what killed sessions have left in `clones_folder`, if it is there.
-  static void remove_leftovers(const std::string& clones_folder);
+  // Has removed what killed sessions have left in `clones_folder`, if it is there.
+  static void remove_leftovers(const std::string& clones_folder, TreeRemovals& removals);
 
  private:
   struct Command {
@@ -100,6 +102,7 @@ class PrivateGit {
   Result<sandbox::Mount> open(const std::string& path, sandbox::Access access) const;
 
   os::EventLoop& loop_;
+  TreeRemovals& removals_;
   Setup setup_;
   std::string folder_;  // of the session; empty: nothing to remove
   std::optional<Fd> lock_;

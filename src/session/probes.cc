@@ -26,9 +26,10 @@ std::vector<os::Endpoint> far_addresses(bool with_ipv6) {
 }  // namespace
 
 sandbox::Phase1 ask_with_shut_doors(const std::vector<sandbox::Mount>& mounts, const sandbox::Decoys& decoys,
-                                    sandbox::Terminal terminal) {
+                                    sandbox::Terminal terminal, sandbox::Users users) {
   const char* canary = std::getenv(kCanaryVariable);
   return {.terminal = terminal,
+          .users = users,
           .unreachable = far_addresses(true),
           .decoys = decoys.list(),
           .mounts = sandbox::expected_mounts(mounts),

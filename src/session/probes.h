@@ -12,7 +12,7 @@
 namespace sallyport::session {
 
 sandbox::Phase1 ask_with_shut_doors(const std::vector<sandbox::Mount>& mounts, const sandbox::Decoys& decoys,
-                                    sandbox::Terminal terminal);
+                                    sandbox::Terminal terminal, sandbox::Users users);
 sandbox::Phase2 ask_with_open_doors(const wire::GateProbe& probe, const sandbox::Decoys& decoys,
                                     bool with_ipv6);
 // What the gate answers a probe with, meanwhile; new ones for each session.

@@ -19,7 +19,9 @@ ServeSession::ServeSession(os::EventLoop& loop, Gateway& gateway, ServeRequest r
       gateway_(gateway),
       request_(std::move(request)),
       callbacks_(std::move(callbacks)),
-      id_(random_hex(16)) {}
+      id_(random_hex(16)),
+      regrant_({.plan = [this] { return plan_grant(request_.sources); },
+                .on_notice = [this](const std::string& text) { callbacks_.on_notice(text); }}) {}
 
 ServeSession::~ServeSession() {
   if (coalesce_timer_) loop_.cancel(*coalesce_timer_);
@@ -62,17 +64,15 @@ Status ServeSession::prepare() {
                                     .credentials_owner = ::geteuid()},
                     Services::Callbacks{
                         .on_usable = [this] { go(); },
-                        .on_grant_in_force = [this] { record_reload(); },
-                        .on_grant_usable = [this] { end_reload(""); },
+                        .on_grant_in_force = [this] { regrant_.on_grant_in_force(); },
+                        .on_grant_usable = [this] { regrant_.on_grant_usable(); },
                         .on_notice = [this](const std::string& text) { callbacks_.on_notice(text); },
                         .on_failure = [this](Error error) { fail_session(std::move(error)); },
                     });
   services_->start();
 
-  audit::Event event;
-  event.kind = audit::Kind::SessionStart;
-  event.detail = fmt::format("served at {}", fmt::join(addresses_, ", "));
-  if (auto status = journal_->append(event); !status) return status;
+  auto recorded = journal_->append(session_start(fmt::format("served at {}", fmt::join(addresses_, ", "))));
+  if (!recorded) return recorded;
   start_recorded_ = true;
   return services_->open_for_use();
 }
@@ -93,52 +93,14 @@ Status ServeSession::write_ca_file() {
 void ServeSession::go() {
   services_->open_doors(std::move(doors_));
   callbacks_.on_ready(addresses_);
-  reload_ = Reload::None;
-  if (std::exchange(reload_again_, false)) reload();
+  regrant_.begin(plan_, *services_, *journal_);
 }
 
 void ServeSession::reload() {
   if (over_) return;
-  if (reload_ != Reload::None) {
-    reload_again_ = true;
-    return;
-  }
-  reload_ = Reload::UnderWay;
-  if (auto used = use_files(); !used) {
-    journal_->alarm({Reason::PolicyUnreadable, used.error().detail});
-    end_reload(used.error().detail);
-  }
-}
-
-Status ServeSession::use_files() {
-  auto plan = plan_grant(request_.sources);
-  if (!plan) return fail(Reason::PolicyUnreadable, std::move(plan).error());
-  std::string encoded = wire::encode_grant(plan->grant);
-  if (encoded == wire::encode_grant(plan_.grant) && plan->credentials == plan_.credentials) {
-    record_reload();
-    end_reload("");
-    return {};
-  }
-  auto used = services_->use({.encoded_grant = std::move(encoded),
-                              .credentials = plan->credentials,
-                              .change = change_between(plan_, *plan)});
-  if (!used) return used;
-  if (plan->grant.empty()) callbacks_.on_notice("the policy is empty now: nothing is reachable");
-  plan_ = std::move(*plan);
-  return {};
-}
-
-void ServeSession::record_reload() {
-  audit::Event event;
-  event.kind = audit::Kind::Reload;
-  event.detail = fmt::format("{} rules", plan_.grant.rules());
-  (void)journal_->append(event);  // where it fails nothing is let through
-}
-
-void ServeSession::end_reload(std::string problem) {
-  reload_ = Reload::None;
-  callbacks_.on_reloaded(std::move(problem));
-  if (std::exchange(reload_again_, false)) reload();
+  regrant_.ask([this](const Regranted& done) {
+    if (!over_) callbacks_.on_reloaded(done.problem);
+  });
 }
 
 void ServeSession::end() {
@@ -157,17 +119,12 @@ void ServeSession::fail_session(Error error) {
 
 void ServeSession::finish() {
   if (std::exchange(over_, true)) return;
+  regrant_.end();
   if (services_) services_->stop();
   ca_file_.reset();
   if (journal_) journal_->end_open_requests({Reason::SessionEnded, "the session ended"});
   if (journal_) journal_->tell_coalesced();
-  if (start_recorded_) {
-    audit::Event event;
-    event.kind = audit::Kind::SessionEnd;
-    event.reason = failure_ ? failure_->reason : Reason::None;
-    event.detail = failure_ ? failure_->detail : "ended by its user";
-    (void)journal_->append(event);
-  }
+  if (start_recorded_) (void)journal_->append(session_end(failure_, "ended by its user"));
   if (failure_) return callbacks_.on_failed(failure_text(*failure_));
   callbacks_.on_finished(journal_ ? journal_->summary().line() : "");
 }

@@ -11,6 +11,7 @@
 #include "session/ca_file.h"
 #include "session/grant_plan.h"
 #include "session/groundwork.h"
+#include "session/regrant.h"
 #include "session/serve_request.h"
 #include "session/services.h"
 
@@ -49,10 +50,6 @@ class ServeSession {
   Status prepare();
   Status write_ca_file();
   void go();
-  // An error, and nothing has changed; or end_reload() is called, now or later.
-  Status use_files();
-  void end_reload(std::string problem);
-  void record_reload();
   void fail_session(Error error);
   void finish();
 
@@ -70,9 +67,7 @@ class ServeSession {
   std::optional<Services> services_;
   std::optional<os::EventLoop::TimerId> coalesce_timer_;
   bool start_recorded_ = false;
-  enum class Reload : std::uint8_t { NotYet, None, UnderWay };
-  Reload reload_ = Reload::NotYet;  // not before the doors are open
-  bool reload_again_ = false;
+  Regrant regrant_;
   bool over_ = false;
   std::optional<Error> failure_;
 };

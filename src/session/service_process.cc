@@ -24,7 +24,7 @@ ServiceProcess::~ServiceProcess() {
 
 Status ServiceProcess::start(std::optional<os::Ids> become, bool system_roots) {
   if (started_) return {};
-  become_ = become;
+  become_ = std::move(become);
   system_roots_ = system_roots;
   if (auto status = launch(); !status) return status;
   started_ = true;

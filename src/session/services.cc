@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/visitor.h"
@@ -70,7 +71,8 @@ Status Services::use(NewGrant next) {
   }
   next_ = std::move(next);
   awaited_ = Switch::Gate;
-  if (next_->change.needs_vault) {
+  vault_taken_away_ = next_->change.needs_vault;
+  if (vault_taken_away_) {
     vault_.end([this] { switch_vault(); });
   } else {
     switch_gate();
@@ -110,6 +112,7 @@ void Services::give_gate_the_grant() {
 void Services::on_gate_has_the_grant() {
   if (awaited_ != Switch::Gate) return;
   awaited_ = Switch::Vault;
+  vault_taken_away_ = false;
   callbacks_.on_grant_in_force();
   if (grant_came_with_start_) journal_.end_open_requests({Reason::Revoked, "under another gate"});
   tell_grant_usable();
@@ -142,7 +145,9 @@ void Services::greet_gate() {
 void Services::greet_vault() {
   auto grant = grant_file();
   if (!grant) return give_up(grant.error());
-  vault_.send(wire::encode(wire::ToVault(wire::VaultStart{setup_.session})), std::array{grant->get()});
+  const std::uint64_t uses_left = setup_.max_uses - std::min(setup_.max_uses, journal_.credential_uses());
+  vault_.send(wire::encode(wire::ToVault(wire::VaultStart{setup_.session, uses_left})),
+              std::array{grant->get()});
   if (in_use_) credentials_->open_all();
   connect();
 }
@@ -245,13 +250,20 @@ void Services::on_gate_packet(const os::Packet& packet) {
                        if (grant_came_with_start_) on_gate_has_the_grant();
                      },
                      [this](const wire::GrantTaken&) { on_gate_has_the_grant(); },
-                     [this](const wire::AuditAppend& append) {
-                       const bool written =
-                           gate_may_record(append.event.kind) && journal_.append(append.event).has_value();
-                       if (append.number == wire::kNobodyWaits) return;
-                       gate_.send(wire::encode(wire::ToGate(wire::AuditWritten{append.number, written})));
-                     }},
+                     [this](const wire::AuditAppend& append) { record_for_gate(append); }},
              *message);
+}
+
+void Services::record_for_gate(const wire::AuditAppend& append) {
+  audit::Event event = append.event;
+  // The gate may hear that the vault hung up before it hears why.
+  if (vault_taken_away_ && event.kind == audit::Kind::End && event.reason == Reason::VaultUnavailable) {
+    event.reason = Reason::Revoked;
+    event.detail = "the credentials changed";
+  }
+  const bool written = gate_may_record(event.kind) && journal_.append(event).has_value();
+  if (append.number == wire::kNobodyWaits) return;
+  gate_.send(wire::encode(wire::ToGate(wire::AuditWritten{append.number, written})));
 }
 
 void Services::on_vault_packet(const os::Packet& packet) {

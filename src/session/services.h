@@ -35,6 +35,7 @@ class Services {
     std::string ca_key_pem;
     std::map<std::string, config::CredentialSource> credentials;
     uid_t credentials_owner;
+    std::uint64_t max_uses = UINT64_MAX;  // requests that get a credential, by whichever vault
   };
   struct Callbacks {
     // Every credential was read by the vault, once after open_for_use().
@@ -84,6 +85,7 @@ class Services {
   void greet_gate();
   void greet_vault();
   void on_gate_packet(const os::Packet& packet);
+  void record_for_gate(const wire::AuditAppend& append);
   void on_vault_packet(const os::Packet& packet);
   void on_credential_file(const std::string& name, Fd file, const std::string& problem);
   void on_credential_loaded(const wire::CredentialLoaded& loaded);
@@ -109,6 +111,7 @@ class Services {
   // Since use(), until on_grant_usable.
   enum class Switch : std::uint8_t { Done, Gate, Vault };
   Switch awaited_ = Switch::Done;
+  bool vault_taken_away_ = false;       // by use(), until the gate knows
   bool grant_came_with_start_ = false;  // the gate's: it says Ready for it
   std::set<std::string> awaited_credentials_;
   std::set<std::string> unopened_credentials_;  // the user was told why; the vault only repeats it

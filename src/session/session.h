@@ -8,23 +8,23 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "os/event_loop.h"
+#include "os/links.h"
 #include "os/netns.h"
 #include "sandbox/decoys.h"
-#include "sandbox/git_links.h"
 #include "sandbox/init_protocol.h"
-#include "sandbox/made_repositories.h"
 #include "sandbox/runtime.h"
 #include "sandbox/workspace_watch.h"
 #include "session/commands.h"
 #include "session/groundwork.h"
 #include "session/plan.h"
 #include "session/private_git.h"
+#include "session/regrant.h"
 #include "session/request.h"
 #include "session/services.h"
+#include "session/workspace_looks.h"
 
 namespace sallyport::session {
 
@@ -61,24 +61,32 @@ class Session {
   // Its end, for a session without a command of its own: on_finished is called, once its commands had time to
   // end. Before it runs, on_failed.
   void stop();
+  // Reads policy and operator's file again; see Regrant.
+  void reload(Regrant::OnDone on_done) { regrant_.ask(std::move(on_done)); }
   // What it has done so far; nullptr before it has begun.
   const audit::Summary* summary() const { return journal_ ? &journal_->summary() : nullptr; }
+  std::uint64_t credential_uses() const { return journal_ ? journal_->credential_uses() : 0; }
   std::uint64_t credentialed_uses() const { return journal_ ? journal_->credentialed_uses() : 0; }
+  // A process of somebody's that has joined its network: what the sandbox was given of ours.
+  Result<bool> furnish(pid_t joiner) { return runtime_ ? runtime_->furnish(joiner) : false; }
   // To the workload; before it runs a signal ends the session.
   void signal(int number);
   // Everything ends at once, for that reason, and on_failed is called.
-  void abandon(std::string why);
+  void abandon(std::string why) { fail_session({Reason::SessionEnded, std::move(why)}); }
+  // The same for what looks like an attack: the audit log has it as an alarm.
+  void raise_alarm(const std::string& why);
 
  private:
-  enum class Phase { Planned, Closed, Doors, Usable, Running, Ending, Over };
+  // In this order. Ending: all in it is being killed. Closing: it is dead.
+  enum class Phase { Planned, Closed, Doors, Usable, Running, Ending, Closing, Over };
 
   void make_private_clone();
   void build();
   Status prepare();
-  Status build_namespaces();
+  void on_namespaces(const Status& made);
   Status start_services();
-  Status start_sandbox();
-  Status begin_phase1();
+  void start_sandbox();
+  Status begin_phase1(Fd control);
   Status open_doors();
   Status finish_preflight();
   Status open_packet_log();
@@ -90,10 +98,12 @@ class Session {
   Status on_phase_passed(int phase);
   void on_started(const sandbox::Started& started);
   void on_exited(const sandbox::Exited& exited);
-  void on_sandbox_end();
+  void on_sandbox_end(const std::string& how);
   void on_link_event();
-  Status watch_workspace();
+  void lower(const std::vector<os::Link>& links);
+  void look_at_workspace();
   void report(const std::vector<sandbox::Finding>& findings);
+  Regrant::Planned read_files_again();
 
   sandbox::Terminal terminal() const {
     return request_.terminal_on_stdin ? sandbox::Terminal::Stdin : sandbox::Terminal::None;
@@ -105,6 +115,8 @@ class Session {
   void finish_when_drained();
   void finish();
   void bring_back_commits();
+  void look_last();
+  void conclude();
 
   os::EventLoop& loop_;
   Gateway& gateway_;
@@ -116,23 +128,19 @@ class Session {
 
   std::optional<Plan> plan_;
   std::optional<PrivateGit> private_git_;
-  enum class Commits { None, InTheClone, Coming };
-  Commits commits_ = Commits::None;
+  bool clone_holds_work_ = false;
   std::optional<Journal> journal_;
   bool start_recorded_ = false;
   SessionCa ca_;
-  std::optional<os::NamespaceBuilder> builder_;
-  os::Namespace namespace_;
+  std::unique_ptr<sandbox::Runtime> runtime_;
   bool has_ipv6_ = false;
   os::DoorMode door_mode_ = os::DoorMode::Redirect;
   std::optional<Services> services_;
   std::optional<sandbox::Decoys> decoys_;
-  std::optional<sandbox::WorkspaceWatch> workspace_watch_;
-  sandbox::ArmedBefore armed_before_;
-  std::set<std::string> links_before_;  // symbolic links in guarded repositories
-  std::optional<os::Child> sandbox_;
+  std::optional<WorkspaceLooks> workspace_looks_;
   Fd init_;  // the control socket of sallyport-init
   Commands commands_;
+  Regrant regrant_;
 
   // What is said at the end: an exit code, or why there is none.
   int exit_code_ = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -47,6 +48,7 @@ class Service {
     Open open;
     Report report;
     LaneLimits limits;
+    std::uint64_t uses_left = UINT64_MAX;  // requests that get a credential
   };
 
   // The worker outlives the service; lanes under way go on without it.

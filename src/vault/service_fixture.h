@@ -109,7 +109,7 @@ class ServiceTest : public testing::Test {
   ServiceTest() { start({}); }
 
   // A new service, with limits of the test's choice.
-  void start(LaneLimits limits) {
+  void start(LaneLimits limits, std::uint64_t uses_left = UINT64_MAX) {
     service_ = std::make_unique<Service>(
         worker_, Service::Setup{.session = "s1",
                                 .grant = std::make_shared<const policy::Grant>(test_grant()),
@@ -122,7 +122,8 @@ class ServiceTest : public testing::Test {
                                   events_.push_back(std::move(event));
                                   return {};
                                 },
-                                .limits = limits});
+                                .limits = limits,
+                                .uses_left = uses_left});
     service_->set_credential("forge", secret(kToken));
     auto pair = os::socket_pair(os::SocketKind::Packet);
     ASSERT_TRUE(pair);

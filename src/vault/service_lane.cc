@@ -44,6 +44,14 @@ Result<std::shared_ptr<const Secret>> Service::State::line_for(const std::string
   return line;
 }
 
+Result<std::shared_ptr<const Secret>> Service::State::use(const std::string& credential,
+                                                          policy::HostKind kind) {
+  if (setup.uses_left == 0) return fail(Reason::UsesSpent, "");
+  auto line = line_for(credential, kind);
+  if (line) --setup.uses_left;
+  return line;
+}
+
 void Service::State::alarm(const RequestHead& head, const Error& error) {
   const auto now = net::Clock::now();
   if (now - alarm_minute >= std::chrono::minutes(1)) {
@@ -124,7 +132,7 @@ net::Task<Status> ServedLane::begin_request(std::size_t bytes) {
 
 net::Task<Status> ServedLane::reach_upstream(Judged judged) {
   const policy::HostKind kind = state_->setup.grant->kind_of(judged.request.host);
-  auto line = state_->line_for(judged.credential, kind);
+  auto line = state_->use(judged.credential, kind);
   // Before anything is sent: a use that cannot be written down does not happen.
   audit::Event use = event_of(audit::Kind::Credential, head_, *state_->setup.grant);
   if (!line) {

@@ -31,6 +31,8 @@ struct Service::State {
 
   // CredentialUnavailable when it is not loaded.
   Result<std::shared_ptr<const Secret>> line_for(const std::string& credential, policy::HostKind kind);
+  // The same, for a request that uses it up; UsesSpent when the session may not any more.
+  Result<std::shared_ptr<const Secret>> use(const std::string& credential, policy::HostKind kind);
   // A gate sent what an honest one does not.
   void alarm(const RequestHead& head, const Error& error);
 };

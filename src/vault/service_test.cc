@@ -96,6 +96,24 @@ TEST_F(GatedServiceTest, SendsNothingWhenTheUseCannotBeWrittenDown) {
   EXPECT_TRUE(upstream_.requests.empty());
 }
 
+TEST_F(GatedServiceTest, GivesACredentialNoMoreOftenThanItMay) {
+  start({}, 1);
+  client_->use_channel(std::move(gate_));
+  Outcome first;
+  Outcome second;
+  const auto both = [](net::Task<> one, net::Task<> other) -> net::Task<> {
+    co_await std::move(one);
+    co_await std::move(other);
+  };
+  run(both(exchange(request(BodyKind::Open), "", first), exchange(request(BodyKind::Open), "", second)));
+  EXPECT_TRUE(first.head);
+  ASSERT_FALSE(second.head);
+  EXPECT_EQ(second.head.error().reason, Reason::UsesSpent);
+  EXPECT_EQ(upstream_.requests.size(), 1U);
+  ASSERT_EQ(events_.size(), 2U);
+  EXPECT_EQ(events_[1].reason, Reason::UsesSpent);
+}
+
 TEST_F(GatedServiceTest, StreamsALargeBodyWhole) {
   std::string body;
   for (int i = 0; i < 300'000; ++i) body += static_cast<char>(i * 7);

@@ -24,6 +24,7 @@ Result<wire::ToVault> read_message(const os::Packet& packet) {
 // The first message and its grant.
 struct Start {
   std::string session;
+  std::uint64_t uses_left;
   policy::Grant grant;
 };
 
@@ -37,13 +38,14 @@ net::Task<Result<Start>> receive_start(net::Worker& worker, net::PacketChannel& 
   if (start == nullptr) co_return fail(Reason::Internal, "control message: not a start");
   auto grant = wire::read_grant((*packet)->fds.front());
   if (!grant) co_return fail(std::move(grant));
-  co_return Start{std::move(start->session), std::move(*grant)};
+  co_return Start{std::move(start->session), start->uses_left, std::move(*grant)};
 }
 
 class ServingVault final : public Vault {
  public:
   ServingVault(net::Worker& worker, Start start, std::unique_ptr<net::PacketChannel> warden)
       : session_(std::move(start.session)),
+        uses_left_(start.uses_left),
         grant_(std::make_shared<const policy::Grant>(std::move(start.grant))),
         warden_(std::move(warden)),
         worker_(worker) {}
@@ -64,7 +66,8 @@ class ServingVault final : public Vault {
                   return connector_->open(std::move(request), std::move(credential));
                 },
             .report = [this](audit::Event event) { return send(wire::VaultEvent{std::move(event)}); },
-            .limits = {.silence = lane_silence(grant_->timeouts)}});
+            .limits = {.silence = lane_silence(grant_->timeouts)},
+            .uses_left = uses_left_});
     return {};
   }
 
@@ -110,6 +113,7 @@ class ServingVault final : public Vault {
   }
 
   std::string session_;
+  std::uint64_t uses_left_;
   std::shared_ptr<const policy::Grant> grant_;
   std::unique_ptr<net::PacketChannel> warden_;
   net::Worker& worker_;

@@ -135,6 +135,13 @@ AuditAppend get_audit_append(Reader& in) {
   return append;
 }
 
+VaultStart get_vault_start(Reader& in) {
+  VaultStart start;
+  start.session = in.string(kMaxSessionBytes);
+  start.uses_left = in.u64();
+  return start;
+}
+
 VaultCredential get_vault_credential(Reader& in) {
   VaultCredential credential;
   credential.name = in.string(kMaxCredentialName);
@@ -255,7 +262,9 @@ std::string encode(const FromGate& message) {
 
 std::string encode(const ToVault& message) {
   return std::visit(Visitor{
-                        [](const VaultStart& m) { return begin(Type::VaultStart).string(m.session).take(); },
+                        [](const VaultStart& m) {
+                          return begin(Type::VaultStart).string(m.session).u64(m.uses_left).take();
+                        },
                         [](const VaultGate&) { return begin(Type::VaultGate).take(); },
                         [](const VaultCredential& m) {
                           return begin(Type::VaultCredential).string(m.name).string(m.problem).take();
@@ -317,7 +326,7 @@ Result<ToVault> decode_to_vault(std::string_view bytes) {
   auto packet = open_packet(bytes);
   if (!packet) return fail(std::move(packet));
   Reader& in = packet->body;
-  if (packet->type == Type::VaultStart) return closed<ToVault>(in, VaultStart{in.string(kMaxSessionBytes)});
+  if (packet->type == Type::VaultStart) return closed<ToVault>(in, get_vault_start(in));
   if (packet->type == Type::VaultGate) return closed<ToVault>(in, VaultGate{});
   if (packet->type == Type::VaultCredential) return closed<ToVault>(in, get_vault_credential(in));
   return unexpected_type();

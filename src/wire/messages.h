@@ -119,6 +119,7 @@ struct GrantTaken {};
 // First message, once. One descriptor: the grant, as for the gate.
 struct VaultStart {
   std::string session;
+  std::uint64_t uses_left = UINT64_MAX;  // of credentials, by requests: no more
 };
 // One descriptor: the packet socket from which lanes come.
 struct VaultGate {};

@@ -69,7 +69,7 @@ std::vector<FromGate> from_gate() {
   return {Ready{}, AuditAppend{8, full_event()}, GrantTaken{}};
 }
 std::vector<ToVault> to_vault() {
-  return {VaultStart{"session"}, VaultGate{}, VaultCredential{"github", ""},
+  return {VaultStart{"session"}, VaultStart{"session", 7}, VaultGate{}, VaultCredential{"github", ""},
           VaultCredential{"github", "is gone"}};
 }
 std::vector<FromVault> from_vault() {

@@ -204,13 +204,13 @@ class Running:
         return Outcome(self.process.returncode, stdout, stderr, self.stage.audit()[self._audit_before:])
 
     def kill(self):
-        """Ends everything, for a test that has failed already."""
-        for pid in self.tree():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        stdout, stderr = self.process.communicate()
+        """Ends everything, none of it knowing of another's end, and waits until it has let go of all."""
+        processes.stop(self.tree())
+        processes.kill(self.tree())
+        try:
+            stdout, stderr = self.process.communicate(timeout=RUN_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired as held:  # somebody in a session still has the other ends
+            stdout, stderr = held.stdout, held.stderr
         return Outcome(self.process.returncode, stdout or b"", stderr or b"",
                        self.stage.audit()[self._audit_before:])
 

@@ -3,6 +3,8 @@
 import ctypes
 import os
 import pathlib
+import select
+import signal
 import time
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -74,6 +76,30 @@ def reap_orphans(known):
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
                 pass
+
+
+def stop(pids):
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGSTOP)
+        except ProcessLookupError:
+            pass
+
+
+def kill(pids):
+    """And waits for their ends: what they held is free then."""
+    ends = []
+    for pid in pids:
+        try:
+            ends.append(os.pidfd_open(pid))
+            signal.pidfd_send_signal(ends[-1], signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    for end in ends:
+        poll = select.poll()
+        poll.register(end, select.POLLIN)
+        poll.poll()
+        os.close(end)
 
 
 def executable(pid):
@@ -153,10 +179,16 @@ class Snapshot:
 def _entries_of(folder, uid):
     try:
         with os.scandir(folder) as entries:
-            return [e.path for e in entries if e.stat(follow_symlinks=False).st_uid == uid
-                    or (ALONE and e.name.startswith("sallyport"))]
+            return [e.path for e in entries if _owner(e) == uid or (ALONE and e.name.startswith("sallyport"))]
     except OSError:
         return []
+
+
+def _owner(entry):
+    try:
+        return entry.stat(follow_symlinks=False).st_uid
+    except FileNotFoundError:  # another test's, gone since it was listed
+        return None
 
 
 def _namespaces(pid):

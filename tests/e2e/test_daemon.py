@@ -97,6 +97,17 @@ class Daemon(unittest.TestCase):
         self.assertEqual(status, 404, body)
         self.assertEqual((self.socket.parent.stat().st_mode & 0o777, self.socket.stat().st_mode & 0o777), (0o700, 0o600))
 
+    def test_is_not_ready_without_its_audit_log(self):
+        self.start_and_wait()
+        log = self.folder / "state/audit.jsonl"
+        log.symlink_to("/dev/null")
+        status, body = self.ask("/readyz")
+        self.assertEqual(status, 503, body)
+        self.assertIn("audit.jsonl cannot be written", body)
+        self.assertEqual(self.ask("/healthz"), (200, "ok\n"))
+        log.unlink()
+        self.assertEqual(self.ask("/readyz"), (200, "ok\n"))
+
     def test_ends_as_it_is_told_and_leaves_nothing(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             daemon = self.start_and_wait()

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """What is not git: every entry leads to the hosts that the policy lists, and to nothing else."""
 
+import shlex
+
 import harness
 import web
 from harness import E2E, approval, in_both_flavours  # noqa: F401
@@ -222,13 +224,24 @@ class Egress(EgressCase):
                                       shows=["The policy does not allow this host.", "other.test", "returned error: 403"])
         self.assertEqual(outcome.events("refused")[0]["entry"], "proxy")
 
+    def run_until_refused(self, command, name):
+        """As assert_refused: the client ends with its alert, and the sandbox not before the gate has read it."""
+        before, lines = self.stage.traffic(), len(self.stage.audit())
+        running = self.stage.start(f"code=0; {shlex.join(command)} || code=$?; checkpoint {name}; exit $code")
+        running.wait_for(lambda: any(line["kind"] == "refused" for line in self.stage.audit()[lines:]), "the refusal")
+        running.pass_checkpoint(name)
+        outcome = self.assert_failed(running.finish())
+        self.assert_all_refused(outcome, "tls_pinned", 1, before)
+        self.assert_shows(outcome, "certificate")
+        return outcome
+
     def test_a_client_that_does_not_accept_the_gateways_certificate(self):
         # Trusting the upstream's own authority alone, as one that pins it.
         curl = [*CURL, "--cacert", "upstream-ca.pem", "https://web.test/hello"]
         for entry, way in WAYS.items():
             for version in ("--tls-max", "1.2"), ("--tlsv1.3",):
                 with self.subTest(entry=entry, version=version):
-                    outcome = self.assert_refused("tls_pinned", [*curl, *way, *version], shows=["certificate"])
+                    outcome = self.run_until_refused([*curl, *way, *version], f"{entry}-{version[-1]}")
                     line = outcome.events("refused")[0]
                     self.assertEqual((line["entry"], line["host"], line["port"]), (entry, "web.test", 443))
                     self.assertIn("unknown ca", line["detail"])

@@ -370,24 +370,5 @@ class LiveRestore(WithEngine):
             self.assertEqual(after[field], before[field])
 
 
-class Fixture(unittest.TestCase):
-    def test_leaves_nothing(self):
-        def state():
-            sockets = pathlib.Path("/run/containerd/s")
-            return (sorted(name for name in os.listdir("/tmp") if name.startswith(engine_module.PREFIX)), pathlib.Path("/proc/self/mountinfo").read_text(),
-                    sorted(map(str, engine_module.CGROUPS.glob(f"*/{engine_module.PREFIX}*"))),
-                    sorted(os.listdir(sockets)) if sockets.exists() else [],
-                    sorted(name for name in os.listdir("/proc") if name.isdigit()))
-        before = state()
-        for end in (Engine.stop, Engine.kill):
-            with Engine() as engine:
-                engine.import_busybox()
-                container = engine.request("POST", "/containers/create", {
-                    "Image": "busybox:test", "Cmd": ["sleep", "1000"], "HostConfig": {"NetworkMode": "none"}})["Id"]
-                engine.request("POST", f"/containers/{container}/start")
-                end(engine)
-            self.assertEqual(state(), before)
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""SIGHUP to `sallyport serve`: both files are read again, what they say now holds at once, and what they no longer
-allow ends."""
+"""SIGHUP to `sallyport serve`, and to a daemon with its sessions: both files are read again, what they say now holds at
+once, and what they no longer allow ends."""
 
 import json
 import os
@@ -13,6 +13,7 @@ import processes
 import web
 from harness import SALLYPORT, in_both_flavours
 from test_egress import EgressCase
+from test_sessions import Daemon
 
 LOOPBACK = "127.0.0.1:0"
 GIT_URL = "https://forge.test/acme/widget"
@@ -145,12 +146,8 @@ print(counts)
 KINDS = {"raw": "echo", "spliced": "pinned", "websocket": "web", "download": "web", "kept": "web"}
 
 
-class Reload(EgressCase):
-    policy = harness.policy(rules_of("a"), rules_of("b"), GIT)
-
-    def setUp(self):
-        super().setUp()
-        self.ca_file = self.stage.home / "serve-ca.pem"
+class Connections:
+    """Those that are open while policies change."""
 
     def make_upstreams(self, ca):
         made = {}
@@ -159,6 +156,30 @@ class Reload(EgressCase):
                      f"pinned-{letter}.test": web.Web(ca.leaf(f"pinned-{letter}.test")),
                      f"echo-{letter}.test": web.Raw()}
         return made
+
+    def tell(self, client, word):
+        client.process.stdin.write(word.encode() + b"\n")
+        client.process.stdin.flush()
+
+    def hear(self, client, word, what):
+        heard = client.process.stdout.readline()
+        if heard != word.encode() + b"\n":
+            self.fail(f"{what}: {heard}\n{client.finish()}")
+
+    def revoked(self):
+        """The hosts of all that ended so, as far as it is written down: a client hears of its end before the log."""
+        audit = self.stage.audit()
+        begun = {line["request"]: line for line in audit if line["kind"] == "begin"}
+        return sorted(begun[line["request"]]["host"] for line in audit
+                      if line["kind"] == "end" and line["reason"] == "revoked")
+
+
+class Reload(Connections, EgressCase):
+    policy = harness.policy(rules_of("a"), rules_of("b"), GIT)
+
+    def setUp(self):
+        super().setUp()
+        self.ca_file = self.stage.home / "serve-ca.pem"
 
     def serve(self):
         running = self.stage.spawn([SALLYPORT, "serve", "--json", "--ca-file", self.ca_file, "--proxy", LOOPBACK])
@@ -200,15 +221,6 @@ class Reload(EgressCase):
         self.hear(client, "open", f"{kind} to {host}")
         return client
 
-    def tell(self, client, word):
-        client.process.stdin.write(word.encode() + b"\n")
-        client.process.stdin.flush()
-
-    def hear(self, client, word, what):
-        heard = client.process.stdout.readline()
-        if heard != word.encode() + b"\n":
-            self.fail(f"{what}: {heard}\n{client.finish()}")
-
     def lines_behind(self, outcome, nth=0):
         """The audit lines behind the nth reload."""
         reloads = [i for i, line in enumerate(outcome.audit) if line["kind"] == "reload"]
@@ -226,6 +238,7 @@ class Reload(EgressCase):
         for kind, client in revoked.items():
             self.hear(client, "ended", f"revoked {kind}")
             self.assert_ok(client.finish())
+        running.wait_for(lambda: len(self.revoked()) == 4, "their last lines")  # nothing was under way on the kept one
         for kind, client in kept.items():
             self.tell(client, "use")
             self.hear(client, "used", f"kept {kind}")
@@ -245,8 +258,7 @@ class Reload(EgressCase):
         self.assertEqual({pair for pair in ended if pair[0] in hosts_of_a}, {(host, "revoked") for host in hosts_of_a},
                          str(outcome))
         self.assertNotIn("revoked", {reason for host, reason in ended if host not in hosts_of_a}, str(outcome))
-        revoked_ends = [line for line in behind if line["kind"] == "end" and line["reason"] == "revoked"]
-        self.assertEqual(len(revoked_ends), 4, str(outcome))  # the kept-alive connection had nothing under way
+        self.assertEqual(len(self.revoked()), 4, str(outcome))
         refused = outcome.events("refused")
         self.account_for(refused)
         self.assertEqual([(line["host"], line["reason"]) for line in refused], [("web-a.test", "host_not_allowed")],
@@ -260,6 +272,7 @@ class Reload(EgressCase):
         self.reload(running, harness.policy(allow("web-a.test", 'tls = "splice"\n'), allow("pinned-a.test")))
         for client in (spliced, kept):
             self.hear(client, "ended", "whose TLS is another's now")
+        running.wait_for(lambda: "pinned-a.test" in self.revoked(), "the last line of what is spliced")
         outcome = self.end(running)
         self.assertEqual([line["reason"] for line in self.lines_behind(outcome) if line["kind"] == "end"], ["revoked"],
                          str(outcome))
@@ -379,9 +392,9 @@ class Reload(EgressCase):
             judged += 1
             allowed = "/hello" if present % 2 == 0 else "/other"
             if line["path"]:
-                self.assertEqual(line["kind"], "begin" if line["path"] == allowed else "refused", f"{line}\n{outcome}")
+                self.assertEqual(line["kind"], "begin" if line["path"] == allowed else "refused", line)
             if line["kind"] == "begin":
-                self.assertTrue(line["rule"].endswith(":3" if present % 2 == 0 else ":6"), f"{line}\n{outcome}")
+                self.assertTrue(line["rule"].endswith(":3" if present % 2 == 0 else ":6"), line)
         self.assertEqual(present, RELOADS)
         self.assertGreater(judged, RELOADS)
         refused = outcome.events("refused")
@@ -391,6 +404,136 @@ class Reload(EgressCase):
 
 in_both_flavours(Reload)
 del Reload
+
+
+class ReloadOfSessions(Connections, Daemon, EgressCase):
+    """Sessions of a daemon: by `sallyport gateway reload`, and by SIGHUP."""
+
+    policy = harness.policy(rules_of("a"), harness.git_rule("forge.test/acme/*"))
+    authorities = "/etc/ssl/certs/ca-certificates.crt"
+
+    def reload(self, *sessions, policy=None):
+        if policy is not None:
+            self.stage.write_policy(policy)
+        return self.sallyport("gateway reload", *sessions)
+
+    def client(self, kind, letter, size=1 << 30):
+        host = f"{KINDS[kind]}-{letter}.test"
+        authorities = self.stage.work / "upstream-ca.pem" if kind == "spliced" else self.authorities
+        client = self.stage.spawn(self.argv("exec", "agent", "--", "python3", "-c", CLIENT, kind, host,
+                                            "198.18.0.1:3128", authorities, str(size)), stdin=subprocess.PIPE)
+        self.hear(client, "open", f"{kind} to {host}")
+        return client
+
+    def curl(self, url):
+        return self.exec("agent", ["curl", "-sS", "--max-time", "60", url])
+
+    def assert_refused_inside(self, reason, command):
+        before = self.stage.traffic()
+        outcome = self.assert_failed(self.exec("agent", command))
+        self.assertEqual({line["reason"] for line in outcome.events("refused")}, {reason}, str(outcome))
+        self.assertEqual(self.stage.traffic(), before)
+        self.account_for(outcome.events("refused"))
+
+    def test_what_is_open_ends_when_its_rule_goes(self):
+        self.new("agent")
+        clients = {kind: self.client(kind, "a") for kind in KINDS}
+        for client in clients.values():
+            self.tell(client, "wait")
+        self.forge.add_widget("acme/slow", blob_bytes=2 << 20)
+        clone = self.stage.spawn(self.argv("exec", "agent", "--", "git", "clone", "-q", "https://forge.test/acme/slow"))
+        clone.wait_for(self.forge.holds, "the clone's middle")
+        outcome = self.assert_ok(self.reload("agent", policy=harness.policy(rules_of("b"))))
+        self.assert_shows(outcome, "agent: reloaded\n", "  - [[allow]] web-a.test (", "  + [[allow]] web-b.test (",
+                          "  - [[git]] forge.test/acme/* (fetch, credential \"forge\")\n", "  + [[tcp]] echo-b.test:7777\n")
+        for kind, client in clients.items():
+            self.hear(client, "ended", f"revoked {kind}")
+            self.assert_ok(client.finish())
+        self.assert_failed(clone.finish())
+        self.forge.open_gate()
+        # The clone's too; nothing was under way on the kept-alive connection.
+        self.daemon.wait_for(lambda: len(self.revoked()) == 5, "their last lines")
+        self.assertEqual(self.revoked().count("forge.test"), 1, self.revoked())
+        self.assertEqual(len([line for line in self.stage.audit() if line["kind"] == "reload"]), 1)
+        # What is new holds as well, and nothing else.
+        self.assert_ok(self.curl("https://web-b.test/hello"))
+        self.assert_refused_inside("host_not_allowed", "curl -sS --proxy http://198.18.0.1:3128 https://web-a.test/hello")
+        self.assertEqual(self.status("agent")["state"], "running")
+
+    def test_a_broken_file_leaves_everything_as_it_is(self):
+        self.new("agent")
+        raw = self.client("raw", "a")
+        for policy, words in (("version = 1\n\n[[allow]]\nhost = 3\n", "sallyport.toml:4:8: "),
+                              (harness.policy(harness.git_rule("other.test/a/b")), "sallyport policy trust")):
+            outcome = self.reload(policy=policy)
+            self.assertEqual(outcome.code, harness.EXIT_SALLYPORT_FAILED, str(outcome))
+            self.assert_shows(outcome, "agent: not reloaded: what was read before stays in force", words)
+            self.tell(raw, "use")
+            self.hear(raw, "used", "as before")
+            self.assert_ok(self.curl("https://web-a.test/hello"))
+        alarms = [line for line in self.stage.audit() if line["kind"] == "alarm"]
+        self.assertEqual([line["reason"] for line in alarms], ["policy_unreadable"] * 2)
+        self.assert_ok(self.reload("--quiet", policy=self.policy))
+        self.tell(raw, "use")
+        self.hear(raw, "used", "under the same policy")
+        raw.kill()
+
+    def test_a_signal_is_for_all_sessions(self):
+        self.new("agent")
+        other = self.stage.folder("other", self.stage.sandbox_uid, 0o755)
+        self.stage.write(other / "sallyport.toml", harness.policy(rules_of("a")), self.stage.sandbox_uid)
+        self.new("other", "--workspace", other)
+        raw = self.client("raw", "a")
+        self.tell(raw, "wait")
+        self.stage.write_policy(harness.policy(rules_of("c")))
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.hear(raw, "ended", "revoked by a signal")
+        self.assert_ok(raw.finish())
+        self.assert_ok(self.curl("https://web-c.test/hello"))
+        self.assert_ok(self.exec("other", "curl -sS --max-time 60 https://web-a.test/hello"))
+        self.daemon.process.send_signal(signal.SIGTERM)
+        outcome = self.assert_ok(self.daemon.finish())
+        self.assertIn(f"session 'other' of uid {self.stage.runner_uid}: reloaded: nothing is new", outcome.stderr)
+        self.assertIn("+ [[tcp]] echo-c.test:7777", outcome.stderr)
+
+    def test_credentials_come_and_go(self):
+        self.new("agent")
+        ls = "git ls-remote https://forge.test/acme/widget >/dev/null"
+        self.assert_ok(self.exec("agent", ls))
+        # Another token needs no reload.
+        self.stage.write(self.stage.token_file, "wrong-" + self.stage.token, self.stage.runner_uid, 0o600)
+        self.daemon.wait_for(lambda: self.exec("agent", ls).code != 0, "the other token's first use")
+        self.stage.write(self.stage.token_file, self.stage.token, self.stage.runner_uid, 0o600)
+        self.daemon.wait_for(lambda: self.exec("agent", ls).code == 0, "the good one's first use")
+        # A rule without it, and an operator's file without it.
+        self.assert_ok(self.reload(policy=harness.policy(harness.git_rule("forge.test/acme/*", credential=None))))
+        self.assert_failed(self.exec("agent", ls))  # the forge serves nobody without
+        self.assert_ok(self.reload(policy=self.policy))
+        self.assert_ok(self.exec("agent", ls))
+        text = self.stage.config.read_text()
+        self.stage.write(self.stage.config, text[:text.index("\n[[approve]]")] + text[text.index("\n[host."):],
+                         self.stage.runner_uid, 0o600)
+        outcome = self.assert_failed(self.reload())
+        self.assert_shows(outcome, "sallyport.toml:", "forge")
+
+    def test_a_policy_that_the_sandbox_makes_is_not_read(self):
+        self.stage.policy.unlink()
+        self.new("agent")
+        self.assert_ok(self.exec("agent", f"printf 'version = 1\\n[[allow]]\\nhost = \"web-a.test\"\\n' >{self.stage.policy}"))
+        outcome = self.assert_failed(self.reload())
+        self.assert_shows(outcome, "was made while the sandbox runs")
+        self.assert_refused_inside("policy_empty", "curl -sS --proxy http://198.18.0.1:3128 https://web-a.test/hello")
+
+    def test_wrong_use_is_told(self):
+        self.new("agent")
+        self.assert_shows(self.assert_failed(self.reload("nobody")), "there is no session 'nobody'")
+        self.assert_ok(self.sallyport("stop", "agent"))
+        self.assert_shows(self.assert_failed(self.reload("agent")), "does not run")
+        self.assertEqual(self.assert_ok(self.reload()).stdout, "")
+
+
+in_both_flavours(ReloadOfSessions)
+del ReloadOfSessions
 
 if __name__ == "__main__":
     harness.main()

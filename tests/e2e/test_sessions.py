@@ -14,6 +14,7 @@ from harness import (EXIT_NOT_FOUND, EXIT_SALLYPORT_FAILED, EXIT_SIGNAL_BASE, EX
                      Outcome, in_both_flavours)
 
 DAEMON = SALLYPORT.parent / "sallyportd"
+THEIR_TEAM = 64123  # a group without a name
 
 
 class Daemon(E2E):
@@ -60,6 +61,17 @@ class Daemon(E2E):
 
     def status(self, session):
         return json.loads(self.assert_ok(self.sallyport("status", session, "--json")).stdout)
+
+    def assert_codes_and_outputs_are_the_commands(self):
+        for command, code in ((["true"], 0), (["sh", "-c", "exit 42"], 42), (["no-such-program"], EXIT_NOT_FOUND),
+                              (["sh", "-c", "kill -KILL $$"], EXIT_SIGNAL_BASE + signal.SIGKILL)):
+            self.assertEqual(self.exec("agent", command).code, code, command)
+        outcome = self.exec("agent", "echo out; echo err >&2")
+        self.assertEqual((outcome.stdout, outcome.stderr), ("out\n", "err\n"))
+        data = os.urandom(1 << 20)
+        process = self.stage.spawn(self.argv("exec", "agent", "--", "cat"), stdin=subprocess.PIPE).process
+        stdout, _ = process.communicate(data, timeout=harness.RUN_TIMEOUT_SECONDS)
+        self.assertEqual((process.returncode, stdout == data), (0, True))
 
 
 @in_both_flavours
@@ -114,15 +126,7 @@ class Sessions(Daemon):
 
     def test_exit_codes_and_outputs_are_the_commands(self):
         self.new("agent")
-        for command, code in ((["true"], 0), (["sh", "-c", "exit 42"], 42), (["no-such-program"], EXIT_NOT_FOUND),
-                              (["sh", "-c", "kill -KILL $$"], EXIT_SIGNAL_BASE + signal.SIGKILL)):
-            self.assertEqual(self.exec("agent", command).code, code, command)
-        outcome = self.exec("agent", "echo out; echo err >&2")
-        self.assertEqual((outcome.stdout, outcome.stderr), ("out\n", "err\n"))
-        data = os.urandom(1 << 20)
-        process = self.stage.spawn(self.argv("exec", "agent", "--", "cat"), stdin=subprocess.PIPE).process
-        stdout, _ = process.communicate(data, timeout=harness.RUN_TIMEOUT_SECONDS)
-        self.assertEqual((process.returncode, stdout == data), (0, True))
+        self.assert_codes_and_outputs_are_the_commands()
 
     def test_signals_reach_the_command(self):
         self.new("agent")
@@ -174,6 +178,26 @@ class Sessions(Daemon):
         self.assertEqual(self.status("agent")["idle_seconds"], 366 * 86400)
         self.assert_ok(self.exec("agent", "git clone -q https://forge.test/acme/widget"))
         self.assert_shows(self.assert_failed(self.sallyport("new", "--ttl", "8")), "ttl: must be a time")
+
+    def test_uses_of_credentials_are_limited(self):
+        self.new("agent", "--max-uses", "6")
+        ls = "git ls-remote https://forge.test/acme/widget >/dev/null"  # two requests
+        for _ in range(2):
+            self.assert_ok(self.exec("agent", ls))
+        # Another vault goes on counting.
+        os.kill(self.daemon.pids_of("sallyport-vault")[0], signal.SIGKILL)
+        self.daemon.wait_for(lambda: self.exec("agent", ls).code == 0, "the last that it may")
+        shown = self.status("agent")
+        self.assertEqual((shown["max_uses"], shown["uses"]), (6, 6))
+        before = self.stage.traffic()
+        outcome = self.assert_failed(self.exec("agent", ls))
+        self.assert_shows(outcome, "The session has used its credentials as often as it may.")
+        self.assertEqual([line["reason"] for line in outcome.audit if line["kind"] in ("credential", "end")],
+                         ["uses_spent"] * 2, str(outcome))
+        self.assertEqual(self.stage.traffic(), before)
+        self.assert_ok(self.sallyport("stop", "agent"))
+        self.assert_ok(self.sallyport("start", "agent", "--quiet"))
+        self.assert_ok(self.exec("agent", ls))
 
     def test_wrong_use_is_told(self):
         self.new("agent")
@@ -273,6 +297,27 @@ class Sessions(Daemon):
         self.assertEqual(nobody.code, 1)
         self.assert_shows(nobody, "sallyportd is not running", "start it with")
 
+    def test_its_numbers_are_those_of_the_audit_log(self):
+        self.new("agent")
+        self.new("idle")
+        self.assert_ok(self.exec("agent", "git clone -q https://forge.test/acme/widget"))
+        self.assert_refused("repo_not_granted", "git clone -q https://forge.test/acme/other")
+        self.assert_ok(self.sallyport("stop", "idle"))
+        text = self.assert_ok(self.stage.spawn(["curl", "-sSf", "--unix-socket", self.socket,
+                                                "http://localhost/metrics"]).finish()).stdout
+        audit = self.stage.audit()
+        ends = [line for line in audit if line["kind"] == "end"]
+        uses = [line for line in audit if line["kind"] == "credential"]
+        for line in ('sallyport_sessions{state="running"} 1', 'sallyport_sessions{state="ended"} 1',
+                     f'sallyport_decisions_total{{decision="allowed",reason="none"}} {len(ends)}',
+                     'sallyport_decisions_total{decision="refused",reason="repo_not_granted"} 1',
+                     f'sallyport_requests_ended_total{{reason="none"}} {len(ends)}',
+                     f'sallyport_credential_uses_total{{reason="none"}} {len(uses)}',
+                     f'sallyport_body_bytes_total{{direction="down"}} {sum(line["bytes_out"] for line in ends)}',
+                     f'sallyport_request_duration_seconds_count {len(ends)}', "sallyport_audit_lost_total 0"):
+            self.assertIn(line + "\n", text)
+        self.assertNotIn("forge.test", text)
+
     def test_sessions_outlive_gate_and_vault(self):
         self.new("agent")
         for program in ("sallyport-gate", "sallyport-vault"):
@@ -343,20 +388,111 @@ class OfOthers(Daemon):
     def start_daemon(self):
         return super().start_daemon("--group", "users")
 
-    def as_operator(self, *rest):
-        operator = {"user": harness.TEST_UID, "group": grp.getgrnam("users").gr_gid, "extra_groups": []}
-        done = subprocess.run([SALLYPORT, *rest], cwd=self.stage.work, capture_output=True, check=False, **operator,
-                              env=self.stage.environment(HOME="/nonexistent"), timeout=harness.RUN_TIMEOUT_SECONDS)
-        return Outcome(done.returncode, done.stdout, done.stderr, [])
-
-    def test_an_operator_sees_and_ends_them_and_makes_none(self):
+    def open_the_stage(self):
+        """Their home is closed, and the daemon's socket lies in root's."""
         for folder in (self.stage.home, self.stage.runtime):
             folder.chmod(0o711)
+        self.theirs = self.stage.folder("theirs", harness.TEST_UID, 0o700)
+        self.others = self.stage.folder("others", harness.TEST_UID + 1, 0o700)
+        self.stage.folder("others/open", harness.TEST_UID + 1, 0o755)
+
+    def give_credential(self, *users):
+        text = self.stage.config.read_text()
+        self.stage.config.write_text(text.replace('token" }', f'token" }}\nusers = {list(users)}'))
+
+    def run_as_operator(self, argv):
+        operator = {"user": harness.TEST_UID, "group": grp.getgrnam("users").gr_gid, "extra_groups": [THEIR_TEAM]}
+        environment = self.stage.environment(HOME=str(self.theirs), XDG_CONFIG_HOME=str(self.theirs / "config"),
+                                             XDG_STATE_HOME=str(self.theirs / "state"))
+        done = subprocess.run([str(each) for each in argv], cwd=self.stage.work, capture_output=True, check=False,
+                              **operator, env=environment, timeout=harness.RUN_TIMEOUT_SECONDS)
+        return Outcome(done.returncode, done.stdout, done.stderr, [])
+
+    def as_operator(self, command, *rest):
+        return self.run_as_operator(self.argv(command, *rest))
+
+    def ask(self, **fields):
+        """What the daemon itself says to a new session of theirs, whatever `sallyport` would have made of it."""
+        body = {"workspace": str(self.stage.work), "home": str(self.theirs), "trust": str(self.theirs / "trust")} | fields
+        argv = ["curl", "-s", "--max-time", harness.RUN_TIMEOUT_SECONDS, "--unix-socket", self.socket,
+                "-H", "Content-Type: application/json", "-d", json.dumps(body), "http://localhost/v1/sessions"]
+        return self.assert_ok(self.run_as_operator(argv)).stdout
+
+    def test_an_operators_session_has_the_operators_rights(self):
+        self.open_the_stage()
+        self.give_credential(harness.TEST_UID)
+        for name, group in (("teams", THEIR_TEAM), ("roots", 0)):
+            os.chown(self.stage.put(name, name, 0o640), 0, group)
+        self.assert_ok(self.as_operator("new", "agent"))
+        self.assertEqual(self.status("agent")["owner"], harness.TEST_UID)
+        done = self.as_operator("exec", "agent", *harness.AUTHOR, "--", "sh", "-ec",
+                                "id -u; id -g; git clone -q https://forge.test/acme/widget; cd widget\n"
+                                "git commit -q --allow-empty -m theirs; git push -q origin HEAD:theirs; env")
+        self.assert_ok(done)
+        self.assertEqual(done.stdout.split()[:2], [str(harness.TEST_UID), str(grp.getgrnam("users").gr_gid)])
+        self.assertNotIn(self.stage.token, done.text)
+        self.assertIn("theirs", self.forge.repo_git("acme/widget", "log", "-1", "--format=%s", "theirs"))
+        self.assertEqual((self.stage.work / "widget").stat().st_uid, harness.TEST_UID)
+        self.assertEqual(self.as_operator("exec", "agent", "--", "cat", "teams").stdout, "teams")
+        self.assertNotEqual(self.as_operator("exec", "agent", "--", "cat", "roots").code, 0)
+        # What they may not read, the log among it, is not theirs by way of the daemon either.
+        self.assertNotEqual(self.run_as_operator(["cat", self.stage.audit_file]).code, 0)
+        for verb in ("stop", "start", "destroy"):
+            self.assert_ok(self.as_operator(verb, "agent"))
+        self.assertEqual(self.sessions(), [])
+
+    def test_an_operators_private_clone_is_the_operators(self):
+        self.open_the_stage()
+        self.give_credential(harness.TEST_UID)
+        git = ["git", "-c", "user.name=T", "-c", "user.email=t@test", "-C", self.stage.work]
+        self.assert_ok(self.run_as_operator([*git, "init", "-q"]))
+        self.assert_ok(self.run_as_operator([*git, "commit", "-q", "--allow-empty", "-m", "first"]))
+        self.assert_ok(self.as_operator("new", "agent", "--private-git"))
+        self.assert_ok(self.as_operator("exec", "agent", *harness.AUTHOR, "--",
+                                        "git", "commit", "-q", "--allow-empty", "-m", "inside"))
+        self.assert_ok(self.as_operator("destroy", "agent"))
+        self.daemon.wait_for(lambda: list((self.state / "clones").iterdir()) == [], "the clone's end")
+        names = self.run_as_operator([*git, "log", "--glob=refs/sallyport/*", "-1", "--format=%s"])
+        self.assertEqual(names.stdout, "inside\n")
+
+    def test_an_operator_gets_nothing_that_the_operator_cannot_open(self):
+        self.open_the_stage()
+        self.give_credential(harness.TEST_UID)
+        self.stage.write(self.stage.root / "policy", "version = 1\nsecret = 1\n", 0, 0o600)
+        self.stage.folder("roots", 0, 0o700)
+        link = self.theirs / "link"
+        link.symlink_to(self.stage.root / "others/open")
+        for fields in ({"workspace": str(self.stage.root / "others")},
+                       {"workspace": str(self.stage.root / "others/open")},
+                       {"workspace": str(link)},
+                       {"mounts": [str(self.stage.root / "roots") + ":ro"]},
+                       {"mounts": [str(link)]},
+                       {"policy": str(self.stage.root / "policy")}):
+            with self.subTest(fields):
+                said = self.ask(**fields)
+                self.assertIn("Permission denied", said)
+                self.assertNotIn("secret", said)
+        for fields in ({"mounts": ["/root"]}, {"mounts": ["/etc/shadow:ro"]}, {"home": "/root", "mounts": ["/root"]}):
+            with self.subTest(fields):
+                self.assertIn('"error"', self.ask(**fields))
+        self.assertEqual(self.sessions(), [])
+
+    def test_an_operator_uses_the_credentials_that_are_given(self):
+        self.open_the_stage()
+        self.assertIn("the credential 'forge' is not given to you", self.ask())
+        self.give_credential("root", harness.TEST_UID + 1)
+        self.assertIn("is not given to you", self.ask(git=["forge.test/acme/widget"]))
+        self.stage.write_policy("version = 1\n")
+        self.assert_ok(self.as_operator("new", "without"))
+        self.assert_ok(self.as_operator("destroy", "without"))
+
+    def test_an_operator_sees_and_ends_others_sessions_and_runs_nothing_in_them(self):
+        self.open_the_stage()
         self.new("agent")
-        self.assertIn("agent", self.assert_ok(self.as_operator("list", "--socket", self.socket)).stdout)
-        refused = self.assert_failed(self.as_operator("new", "--socket", self.socket))
-        self.assert_shows(refused, "for root and for its own user alone")
-        self.assert_ok(self.as_operator("destroy", "--socket", self.socket, "agent"))
+        self.assertIn("agent", self.assert_ok(self.as_operator("list")).stdout)
+        refused = self.assert_failed(self.as_operator("exec", "agent", "--", "id"))
+        self.assert_shows(refused, "is another user's")
+        self.assert_ok(self.as_operator("destroy", "agent"))
         self.assertEqual(self.sessions(), [])
 
 

@@ -5,7 +5,6 @@ Every case plants one thing whose payload writes a marker. The same commands run
 the payload must fire: else the case proves nothing.
 """
 
-import fcntl
 import os
 import shutil
 import socket
@@ -250,8 +249,6 @@ class Guarded(WorkspaceCase):
         running = self.stage.start("checkpoint again; sleep 1000")
         running.wait_for_checkpoint("again")
         running.kill()
-        with open(git / "config.worktree", "rb") as placeholder:  # until the last of the killed is really gone
-            fcntl.flock(placeholder, fcntl.LOCK_EX)
         outcome = self.assert_ok(self.run_inside("true"))
         self.assert_shows(outcome, "an earlier run here was killed")
         self.assertFalse((git / "config.worktree").exists())
@@ -261,6 +258,30 @@ class Guarded(WorkspaceCase):
         self.assert_ok(self.run_inside(f"ln -s {secret} data"))
         outcome = self.assert_failed(self.run_inside("true", ["--mount", "data:ro"]))
         self.assert_shows(outcome, "work/data is a symbolic link in a folder that a sandbox can write to")
+
+    def test_a_policy_that_lies_in_no_mount_is_not_there_inside(self):
+        policy = self.stage.home / "policy.toml"  # root's home is closed to the sandbox's user
+        self.stage.write(policy, self.stage.policy.read_text(), self.stage.runner_uid, 0o600)
+        self.assert_ok(self.run_inside(f"! test -e {policy}", ("--policy", policy)))
+
+    def test_a_policy_in_the_repository_of_a_worktree_stays_as_it_is(self):
+        bare = self.stage.folder("bare", self.stage.sandbox_uid, 0o755)
+        self.repository()
+        self.user.sh(f"git clone -q --bare {self.stage.work} . && git worktree add -q tree", bare)
+        for place in (bare / "policy.toml", bare / "worktrees/policy.toml"):
+            with self.subTest(place.name):
+                self.stage.write(place, self.stage.policy.read_text(), self.stage.sandbox_uid)
+                changed = f"echo >>{place} || mv {place} {place}.old || mv {place.parent} {place.parent}.old"
+                self.assert_ok(self.run_inside(f"! ({changed})", ("--policy", place), cwd=bare / "tree"))
+
+    def test_a_workspace_that_the_sandbox_cannot_reach_is_refused(self):
+        self.stage.folder("closed", self.stage.runner_uid, 0o700)
+        outcome = self.run_inside("true", cwd=self.stage.folder("closed/work", self.stage.sandbox_uid, 0o755))
+        if self.flavour is harness.Flavour.AS_ROOT:
+            self.assertEqual(outcome.code, harness.EXIT_SALLYPORT_FAILED)
+            self.assert_shows(outcome, "closed/work cannot be reached by uid", "namei -l")
+        else:
+            self.assert_ok(outcome)
 
     def test_what_is_not_covered_is_said_once(self):
         first, second = self.run_inside("true"), self.run_inside("true")

@@ -234,7 +234,10 @@ Call Probe::create(const json::object& line, std::int64_t tag) {
 }
 
 Call Probe::inspect(const json::object& line, std::int64_t tag) {
-  Demands demands{text_of(line, "seccomp"), "/profile.json", CgroupVersion::One, {}};
+  Demands demands;
+  demands.seccomp_profile = text_of(line, "seccomp");
+  demands.seccomp_profile_path = "/profile.json";
+  demands.cgroup_version = CgroupVersion::One;
   return engine_.inspect(text_of(line, "container"),
                          shown<ContainerState>(tag, [demands](const ContainerState& state) {
                            return json::value{{"id", state.id},

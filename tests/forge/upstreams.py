@@ -12,6 +12,7 @@ import threading
 import time
 
 START_TIMEOUT_SECONDS = 60
+STOP_SECONDS = 0.02  # a server looks that often whether it is to stop
 PATIENCE_SECONDS = 60
 
 
@@ -153,7 +154,7 @@ class Upstream:
         self.root = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}-"))
         self.root.chmod(0o755)
         self.recorder = _RecorderServer()
-        threading.Thread(target=self.recorder.serve_forever, daemon=True).start()
+        threading.Thread(target=self.recorder.serve_forever, args=(STOP_SECONDS,), daemon=True).start()
         text, command = COMMANDS[name]
         file = self.root / "configuration"
         file.write_text(text.format(root=self.root, port=self.port, recorder=self.recorder.server_address[1],

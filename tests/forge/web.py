@@ -16,6 +16,7 @@ import typing
 import zlib
 
 PATIENCE_SECONDS = 120
+STOP_SECONDS = 0.02  # a server looks that often whether it is to stop
 PIECE_BYTES = 256 * 1024
 EVENTS = 5
 BOMB_BYTES = 10 << 30
@@ -182,7 +183,7 @@ class _Counting(socketserver.ThreadingTCPServer):
     def __init__(self, handler):
         super().__init__(("127.0.0.1", 0), handler)
         self.connections, self._lock = 0, threading.Lock()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(STOP_SECONDS,), daemon=True).start()
 
     @property
     def address(self):

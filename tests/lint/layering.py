@@ -39,7 +39,8 @@ room("forward", like=["http", "upstream"])
 room("git", like=["forward", "vault"])
 room("egress", like=["forward", "vault"])  # never git, nor git egress
 room("gate", like=["git", "egress", "dns"])
-room("session", like=["sandbox", "config"])
+room("container", like=["sandbox"])
+room("session", like=["container", "config"])
 room("control", like=["session"])
 room("cli", like=["control"])
 
@@ -51,7 +52,7 @@ LONG_FILES = {}
 ROOM = re.compile(r"^sallyport_room\(\s*(\w+)([^)]*)\)", re.M)
 APP = re.compile(r"^sallyport_app\(\s*([\w-]+)\s+([\w.]+)\s+LINKS([^)]*)\)", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
-KEYWORDS = ("LINKS", "SYSTEM", "TEST_LINKS")
+KEYWORDS = ("LINKS", "SYSTEM", "TEST_LINKS", "APART")
 
 
 def read_rooms():
