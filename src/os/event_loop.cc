@@ -95,8 +95,7 @@ int EventLoop::timeout() const {
   return static_cast<int>(std::clamp(left, std::chrono::milliseconds(0), kLongest).count());
 }
 
-void EventLoop::run_due_timers() {
-  const auto now = Clock::now();
+void EventLoop::run_due_timers(Clock::time_point now) {
   std::vector<TimerId> due;
   for (const auto& [when, id] : due_) {
     if (when > now) break;
@@ -157,7 +156,9 @@ Status EventLoop::run() {
   while (running_) {
     auto ready = wait();
     if (!ready) return fail(std::move(ready));
-    run_due_timers();
+    // What is there already goes before the timers that would have given it up, and so does what came while
+    // a turn took long.
+    const auto now = Clock::now();
     for (const Ready& each : *ready) {
       if (!running_) break;
       const auto found = watches_.find(each.fd);
@@ -165,6 +166,7 @@ Status EventLoop::run() {
       const OnEvent callback = found->second.callback;  // it may unwatch itself
       callback(each.events);
     }
+    if (running_) run_due_timers(now);
   }
   return {};
 }

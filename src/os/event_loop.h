@@ -77,7 +77,7 @@ class EventLoop {
   Result<std::vector<Ready>> wait();
   Result<std::vector<Ready>> wait_for_polled();
   Status take_events(int timeout, std::vector<Ready>& ready);
-  void run_due_timers();
+  void run_due_timers(Clock::time_point now);
   void read_signals(const OnSignal& callback);
 
   Fd epoll_;

@@ -117,6 +117,33 @@ TEST(EventLoop, RunsTimersInTheirOrderAndPeriods) {
   EXPECT_EQ(ticks, 3);
 }
 
+TEST(EventLoop, HearsWhatIsThereBeforeATimerGivesItUp) {
+  auto one = socket_pair(SocketKind::Stream);
+  auto two = socket_pair(SocketKind::Stream);
+  ASSERT_TRUE(one && two);
+  ASSERT_EQ(::write(one->first.get(), "x", 1), 1);
+  EventLoop loop;
+  std::string order;
+  loop.after(milliseconds(0), [&] { order += "a"; });
+  loop.watch(one->second.get(), POLLIN, [&](short) {
+    loop.unwatch(one->second.get());
+    order += "1";
+    loop.after(milliseconds(1), [&] {
+      order += "b";
+      loop.stop();
+    });
+    // A turn that takes longer than that.
+    ::poll(nullptr, 0, 5);
+    EXPECT_EQ(::write(two->first.get(), "x", 1), 1);
+  });
+  loop.watch(two->second.get(), POLLIN, [&](short) {
+    loop.unwatch(two->second.get());
+    order += "2";
+  });
+  ASSERT_TRUE(loop.run());
+  EXPECT_EQ(order, "1a2b");
+}
+
 TEST(EventLoop, ReportsSignalsAndGivesThemBack) {
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, nullptr, &before);
