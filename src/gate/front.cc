@@ -167,8 +167,9 @@ net::Task<> Front::serve_tls(Fd connection, std::string early, Target target) {
   if (!decision && is_told_in_tls(host, target, decision.error().reason)) {
     co_await refuse_in_tls(*std::move(peeked), std::move(target));
   } else if (!decision) {
-    egress::send_alert(peeked->socket, decision.error().reason);
+    const Reason reason = decision.error().reason;
     co_await refuse_handshake(std::move(target), {std::move(decision).error(), host.str()});
+    egress::send_alert(peeked->socket, reason);
   } else if (decision->carriage == policy::Carriage::Inspect) {
     co_await serve_inspected(*std::move(peeked), std::move(target));
   } else {

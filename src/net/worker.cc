@@ -124,6 +124,7 @@ std::size_t Worker::children() const {
 Task<> Worker::end() {
   state_->ending = true;
   state_->timer.cancel();  // the next tick is an early one
+  state_->tick();
   state_->schedule_tick();
   while (state_->children > 0) {
     boost::system::error_code ignored;

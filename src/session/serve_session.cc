@@ -120,9 +120,15 @@ void ServeSession::fail_session(Error error) {
 void ServeSession::finish() {
   if (std::exchange(over_, true)) return;
   regrant_.end();
-  if (services_) services_->stop();
   ca_file_.reset();
-  if (journal_) journal_->end_open_requests({Reason::SessionEnded, "the session ended"});
+  if (!services_) return conclude();
+  services_->stop([this] {
+    journal_->end_open_requests({Reason::SessionEnded, "the session ended"});
+    conclude();
+  });
+}
+
+void ServeSession::conclude() {
   if (journal_) journal_->tell_coalesced();
   if (start_recorded_) (void)journal_->append(session_end(failure_, "ended by its user"));
   if (failure_) return callbacks_.on_failed(failure_text(*failure_));

@@ -52,6 +52,7 @@ class ServeSession {
   void go();
   void fail_session(Error error);
   void finish();
+  void conclude();
 
   os::EventLoop& loop_;
   Gateway& gateway_;

@@ -45,7 +45,7 @@ void ServiceChannel::listen() {
 }
 
 void ServiceChannel::send(std::string_view message, std::span<const int> fds) {
-  if (!socket_) return;
+  if (!socket_ || on_ended_) return;
   Status sent = queue_.empty() ? os::send_packet(socket_.get(), message, fds) : queue(message, fds);
   if (!sent && sent.error().reason == Reason::Overloaded && queue_.empty()) sent = queue(message, fds);
   // A failure shows as the end of the socket.
@@ -128,6 +128,7 @@ void ServiceChannel::lost(const std::string& how) {
 }
 
 void ServiceChannel::give_up(Error error) {
+  if (finishing_) return lost("");
   close();
   callbacks_.on_failure(std::move(error));
 }
@@ -136,14 +137,31 @@ void ServiceChannel::end(std::function<void()> on_ended) {
   on_ended_ = std::move(on_ended);
   cancel(retry_timer_);
   if (!socket_) return lost("");
-  queue_.clear();
-  cancel(deaf_timer_);
-  ::shutdown(socket_.get(), SHUT_WR);
-  listen();
+  hang_up();
   deaf_timer_ = loop_.after(kMaxDeaf, [this] {
     deaf_timer_.reset();
     process_.kill();
   });
+}
+
+void ServiceChannel::finish(std::function<void()> on_finished) {
+  on_ended_ = std::move(on_finished);
+  finishing_ = true;
+  cancel(retry_timer_);
+  if (!socket_) return lost("");
+  hang_up();
+  deaf_timer_ = loop_.after(kMaxLastWords, [this] {
+    deaf_timer_.reset();
+    lost("");
+  });
+}
+
+// It hears the end, and is still heard.
+void ServiceChannel::hang_up() {
+  queue_.clear();
+  cancel(deaf_timer_);
+  ::shutdown(socket_.get(), SHUT_WR);
+  listen();
 }
 
 void ServiceChannel::disconnect() {

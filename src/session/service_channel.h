@@ -26,6 +26,7 @@ class ServiceChannel {
   // A process that takes none of them for so long, or does not end a session, is as good as dead: it is
   // killed, and restarted.
   static constexpr std::chrono::seconds kMaxDeaf{10};
+  static constexpr std::chrono::seconds kMaxLastWords{2};
 
   struct Callbacks {
     // The process has the session, for the first time or again: tell it everything it needs to know.
@@ -45,12 +46,14 @@ class ServiceChannel {
 
   // Of a process that was started. Now, or when it has been started again.
   void open();
-  // In order, at once or when there is room; nothing while there is no connection. The descriptors stay the
-  // caller's.
+  // In order, at once or when there is room; nothing while there is no connection, or after end(). The
+  // descriptors stay the caller's.
   void send(std::string_view message, std::span<const int> fds = {});
   // Has the session ended there, and calls back when nothing of it is left.
   void end(std::function<void()> on_ended);
-  // The same, without waiting for it.
+  // The same, for a session that is over: what was still to be said is heard, for kMaxLastWords at most.
+  void finish(std::function<void()> on_finished);
+  // The same, without a word.
   void close();
   bool running() const { return static_cast<bool>(socket_); }
 
@@ -72,6 +75,7 @@ class ServiceChannel {
   void flush();
   void on_readable();
   void on_end();
+  void hang_up();
   void disconnect();
   void cancel(std::optional<os::EventLoop::TimerId>& timer);
 
@@ -81,6 +85,7 @@ class ServiceChannel {
   Fd socket_;
   std::deque<Message> queue_;  // not empty: deaf_timer_ runs
   std::function<void()> on_ended_;
+  bool finishing_ = false;
   std::optional<os::EventLoop::TimerId> deaf_timer_;
   int given_up_ = 0;  // times
   std::optional<os::EventLoop::TimerId> retry_timer_;

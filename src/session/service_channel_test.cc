@@ -184,6 +184,28 @@ TEST_F(ServiceChannelTest, EndsASessionAndSaysWhenNothingIsLeftOfIt) {
   EXPECT_EQ(hear_pid(first_), pid_);
 }
 
+TEST_F(ServiceChannelTest, HearsTheLastWordsOfASessionThatIsOver) {
+  first_.wanted = 1'000;
+  constexpr std::size_t kWords = 20;
+  for (std::size_t i = 0; i < kWords; ++i) first_.channel.send("word");
+  first_.channel.finish([&] { loop_.stop(); });
+  first_.channel.send("too late");
+  ASSERT_TRUE(loop_.run());
+  EXPECT_EQ(first_.heard, std::vector<std::string>(kWords, "word"));
+  EXPECT_TRUE(first_.deaths.empty());
+  EXPECT_FALSE(first_.channel.running());
+}
+
+TEST_F(ServiceChannelTest, DoesNotWaitForLastWordsForEver) {
+  ASSERT_EQ(::kill(pid_, SIGSTOP), 0);
+  first_.channel.finish([&] { loop_.stop(); });
+  ASSERT_TRUE(loop_.run());
+  EXPECT_FALSE(first_.channel.running());
+  ASSERT_EQ(::kill(pid_, SIGCONT), 0);
+  Session second(loop_, process_);
+  EXPECT_EQ(hear_pid(second), pid_) << "it was not killed";
+}
+
 TEST_F(ServiceChannelTest, TakesTheDeathOfItsProcessForTheEndOfASession) {
   ASSERT_EQ(::kill(pid_, SIGSTOP), 0);
   bool ended = false;

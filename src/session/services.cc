@@ -56,9 +56,8 @@ void Services::start() {
   gate_.open();
 }
 
-void Services::stop() {
-  gate_.close();
-  vault_.close();
+void Services::stop(std::function<void()> on_stopped) {
+  gate_.finish([this, on_stopped = std::move(on_stopped)] { vault_.finish(on_stopped); });
 }
 
 // The vault first: from there to the gate's word nothing needs one that neither grant allows, and nothing

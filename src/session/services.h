@@ -62,7 +62,8 @@ class Services {
   void set_probe(wire::GateProbe probe);
   // After the pre-flight: hands the credentials to the vault, and connects gate and vault.
   Status open_for_use();
-  void stop();
+  // Nothing passes any more. Calls back when what gate and vault still had to say is in the journal.
+  void stop(std::function<void()> on_stopped);
 
   // Another grant in the place of the one before; not while one is on its way. `encoded_grant` and
   // `credentials` as in Setup. An error, and nothing has changed, when a credential cannot be opened.

@@ -80,7 +80,8 @@ void Session::make_private_clone() {
 }
 
 void Session::build() {
-  start_timer_ = loop_.after(kStartLimit, [this] {
+  const bool in_container = !request_.image.empty() || !request_.adopted.empty();
+  start_timer_ = loop_.after(in_container ? kContainerStartLimit : kStartLimit, [this] {
     start_timer_.reset();
     fail_session({Reason::SessionEnded, "the sandbox did not get ready in time"});
   });
@@ -461,9 +462,11 @@ void Session::finish() {
   regrant_.end();
   commands_.when_none_runs(nullptr);
   commands_.end_all({Reason::SessionEnded, "the sandbox has ended"});
-  if (services_) services_->stop();
-  if (journal_) journal_->end_open_requests({Reason::SessionEnded, "the session ended"});
-  bring_back_commits();
+  if (!services_) return bring_back_commits();
+  services_->stop([this] {
+    journal_->end_open_requests({Reason::SessionEnded, "the session ended"});
+    bring_back_commits();
+  });
 }
 
 void Session::bring_back_commits() {

@@ -32,6 +32,7 @@ class Session {
  public:
   // From the request to the running workload; and from the workload's end to the last line of the log.
   static constexpr std::chrono::milliseconds kStartLimit{30'000};
+  static constexpr std::chrono::milliseconds kContainerStartLimit{120'000};
   static constexpr std::chrono::milliseconds kDrainLimit{1'000};
   // From stop() to the end of commands that do not end at its SIGTERM.
   static constexpr std::chrono::milliseconds kStopGrace{10'000};
