@@ -207,22 +207,32 @@ void Member::remove() {
     call_ = host_.later([this] { std::exchange(on_gone_, nullptr)(); });
     return;
   }
-  const auto remove_it = [this] {
-    call_ = host_.engine().remove(name_, engine::Force::Yes, [this](const Status& removed) {
-      if (!removed) host_.sweep_later();
-      gone_ = true;
-      std::exchange(on_gone_, nullptr)();
-    });
-  };
-  if (!accepted_.pidfd || host_.info().kind == engine::EngineKind::Docker) return remove_it();
+  if (!accepted_.pidfd || host_.info().kind == engine::EngineKind::Docker)
+    return remove_now(kMaxRemovalTries);
   // It was killed; until Podman has seen that, it would fail to kill it, and not remove it.
-  call_ = host_.engine().wait(id_, [this, remove_it](const Result<std::int64_t>&) {
+  call_ = host_.engine().wait(id_, [this](const Result<std::int64_t>&) {
     loop_.cancel(*std::exchange(patience_, std::nullopt));
-    remove_it();
+    remove_now(kMaxRemovalTries);
   });
-  patience_ = loop_.after(kDeathSeenLimit, [this, remove_it] {
+  patience_ = loop_.after(kDeathSeenLimit, [this] {
     patience_.reset();
-    remove_it();
+    remove_now(kMaxRemovalTries);
+  });
+}
+
+// An engine refuses while it is still busy with the end of a process that was killed a moment ago.
+void Member::remove_now(int tries) {
+  call_ = host_.engine().remove(name_, engine::Force::Yes, [this, tries](const Status& removed) {
+    if (!removed && tries > 1 && removed.error().reason != Reason::EngineUnavailable) {
+      patience_ = loop_.after(kRemovalInterval, [this, tries] {
+        patience_.reset();
+        remove_now(tries - 1);
+      });
+      return;
+    }
+    if (!removed) host_.sweep_later();
+    gone_ = true;
+    std::exchange(on_gone_, nullptr)();
   });
 }
 

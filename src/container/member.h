@@ -21,6 +21,9 @@ namespace sallyport::container {
 
 // Until Podman has seen that a container's first process was killed.
 inline constexpr std::chrono::milliseconds kDeathSeenLimit{10'000};
+// How often an engine that refuses to remove a container is asked again at once, and the pause between.
+inline constexpr int kMaxRemovalTries = 20;
+inline constexpr std::chrono::milliseconds kRemovalInterval{100};
 
 class Member {
  public:
@@ -72,6 +75,7 @@ class Member {
   bool alive() const;
   void kill();
   void remove();
+  void remove_now(int tries);
 
   os::EventLoop& loop_;
   Host& host_;

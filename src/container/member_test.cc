@@ -88,6 +88,16 @@ TEST_F(MemberTest, TellsOfItsProcesssEnd) {
   end();
 }
 
+TEST_F(MemberTest, IsRemovedByAnEngineThatRefusedItAtFirst) {
+  EXPECT_EQ(launch(), "");
+  answers_ = {{"DELETE ", Answer::Refusal}};
+  on_request_ = [this](const std::string&) {
+    if (asked("DELETE ") == 2) answers_.clear();
+  };
+  end();
+  EXPECT_EQ(asked("DELETE "), 2U);
+}
+
 TEST_F(MemberTest, CanBeEndedBeforeItWasLaunched) {
   end();
   EXPECT_EQ(asked("DELETE "), 0U);

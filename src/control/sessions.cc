@@ -96,11 +96,12 @@ Status Sessions::check_name(uid_t owner, const std::string& name) const {
                     "or digit first",
                     name, kMaxNameBytes));
   }
-  const Entry* other = find_named(owner, name);
-  if (other == nullptr) return {};
-  return fail(Reason::BadRequest, other->destroyed
-                                      ? fmt::format("the session '{}' is being destroyed: try again", name)
-                                      : fmt::format("there is a session '{}' already", name));
+  // The name of one that is being destroyed is free: nobody sees it any more.
+  const bool taken = std::ranges::any_of(entries_, [&](const auto& entry) {
+    return entry->owner == owner && entry->name == name && !entry->destroyed;
+  });
+  if (!taken) return {};
+  return fail(Reason::BadRequest, fmt::format("there is a session '{}' already", name));
 }
 
 std::string Sessions::make_name(uid_t owner, const std::string& workspace) const {

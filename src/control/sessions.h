@@ -84,7 +84,7 @@ class Sessions {
   Result<Entry*> add(uid_t owner, std::string name, session::Request request, Lifetime lifetime = {});
   // By name, by id or by the id's beginning. 404 when there is none that the viewer may see.
   ApiResult<Entry*> find(const Viewer& viewer, std::string_view key);
-  // The owner's of that name; nullptr when there is none.
+  // The owner's of that name, the eldest, which may be one that is being destroyed; nullptr: none.
   Entry* find_named(uid_t owner, std::string_view name) const;
   // The one whose present session that is; nullptr when it has ended.
   session::Session* present(std::string_view id) const;

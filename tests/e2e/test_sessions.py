@@ -101,6 +101,19 @@ class Sessions(Daemon):
         self.assertEqual([(line["kind"], line.get("detail", "")[:7]) for line in self.stage.audit()],
                          [("session_start", "workspa"), ("session_end", "stopped")] * 2)
 
+    def test_a_name_is_free_as_soon_as_its_session_is_being_destroyed(self):
+        self.new("agent")
+        (vault,) = self.daemon.pids_of("sallyport-vault")
+        os.kill(vault, signal.SIGSTOP)  # whose last words a session's end waits for
+        destroyed = self.stage.spawn(self.argv("destroy", "agent"))
+        self.daemon.wait_for(lambda: self.sessions() == [], "the session out of sight")
+        made = self.stage.spawn(self.argv("new", "agent", "--quiet"))
+        self.daemon.wait_for(lambda: len(self.sessions()) == 1, "the next of its name")
+        os.kill(vault, signal.SIGCONT)
+        self.assert_ok(destroyed.finish())
+        self.assert_ok(made.finish())
+        self.assert_ok(self.exec("agent", "true"))
+
     def test_git_works_in_it_and_the_credential_stays_outside(self):
         self.new("agent")
         self.assert_ok(self.exec("agent", "git clone -q https://forge.test/acme/widget\ncd widget\n"
