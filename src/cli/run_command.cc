@@ -36,14 +36,15 @@ class Run {
         audit_path_(std::move(audit_path)) {}
 
   int execute(const session::Request& request) {
-    if (auto status = warden_.start(request, terminal_.sandbox_descriptors()); !status) {
-      return fail_with(status.error());
-    }
-    terminal_.close_sandbox_side();
+    // Before there is a command that they could be meant for.
     auto status =
         loop_.on_signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH},
                          [this](int number) { on_signal(number); });
     if (!status) return fail_with(status.error());
+    if (status = warden_.start(request, terminal_.sandbox_descriptors()); !status) {
+      return fail_with(status.error());
+    }
+    terminal_.close_sandbox_side();
     loop_.watch(warden_.socket(), POLLIN, [this](short) { on_message(); });
     if (status = loop_.run(); !status) return fail_with(status.error());
     warden_.wait();

@@ -85,9 +85,9 @@ class Serve {
       : loop_(loop), warden_(std::move(warden)), request_(std::move(request)), format_(format) {}
 
   int execute() {
-    if (auto status = warden_.serve(request_); !status) return failed(status.error());
     auto status = loop_.on_signals({SIGINT, SIGTERM, SIGHUP}, [this](int number) { on_signal(number); });
     if (!status) return failed(status.error());
+    if (status = warden_.serve(request_); !status) return failed(status.error());
     loop_.watch(warden_.socket(), POLLIN, [this](short) { on_message(); });
     if (status = loop_.run(); !status) return failed(status.error());
     warden_.wait();

@@ -57,8 +57,12 @@ void Answer::fail(const ApiError& error) {
 bool Answer::line(const boost::json::value& line) {
   const auto connection = connection_.lock();
   if (!connection || state_ == State::Done) return false;
-  if (std::exchange(state_, State::Lines) == State::Unanswered) connection->begin_stream();
-  connection->line(boost::json::serialize(line));
+  const std::string json = boost::json::serialize(line);
+  if (std::exchange(state_, State::Lines) == State::Unanswered) {
+    connection->begin_stream(json);
+  } else {
+    connection->line(json);
+  }
   return !connection->is_closed();
 }
 

@@ -11,8 +11,14 @@
 namespace sallyport::control {
 namespace {
 
-// How long a warden may take to end after its last word, before it is killed.
-constexpr std::chrono::milliseconds kWardenEndLimit{5'000};
+// How long a warden may take to end after its last word, before it is killed: it may have a clone to remove.
+constexpr std::chrono::milliseconds kWardenEndLimit{60'000};
+
+std::unexpected<Error> warden_died() {
+  return fail(Reason::SessionEnded,
+              "the warden (sallyportd) died, and the sandbox with it. Nothing is left running: "
+              "run the same command again");
+}
 
 }  // namespace
 
@@ -54,7 +60,9 @@ Status Client::send_request(const ToWarden& message, std::string_view request, s
   auto file = wire::to_memfd(request);
   if (!file) return fail(std::move(file));
   more_fds.insert(more_fds.begin(), file->get());
-  return os::send_packet(socket_.get(), encode(message), more_fds);
+  Status sent = os::send_packet(socket_.get(), encode(message), more_fds);
+  if (!sent && sent.error().reason == Reason::SessionEnded) return warden_died();
+  return sent;
 }
 
 Status Client::signal(int number) {
@@ -65,11 +73,7 @@ Result<std::optional<FromWarden>> Client::receive() {
   auto packet = os::recv_packet(socket_.get());
   if (!packet) return fail(std::move(packet));
   if (!*packet) return std::nullopt;
-  if ((*packet)->end) {
-    return fail(Reason::SessionEnded,
-                "the warden (sallyportd) died, and the sandbox with it. Nothing is left running: "
-                "run the same command again");
-  }
+  if ((*packet)->end) return warden_died();
   auto message = decode_from_warden((*packet)->bytes);
   if (!message) return fail(std::move(message));
   return std::move(*message);

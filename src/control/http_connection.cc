@@ -18,6 +18,11 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{16} * 1024;
 
+// RFC 9112, 7.1
+std::string chunk_of(std::string_view json) {
+  return fmt::format("{:x}\r\n{}\n\r\n", json.size() + 1, json);
+}
+
 }  // namespace
 
 std::string http_answer(int status, std::string_view content_type, std::string_view body) {
@@ -166,18 +171,19 @@ void HttpConnection::send(int status, std::string_view content_type, std::string
   queue(http_answer(status, content_type, body));
 }
 
-void HttpConnection::begin_stream() {
+void HttpConnection::begin_stream(std::string_view first_line) {
   if (state_ != State::Waiting) return;
   state_ = State::Streaming;
   status_ = 200;
   queue(
       "HTTP/1.1 200 \r\nContent-Type: application/jsonl\r\nTransfer-Encoding: chunked\r\n"
-      "Cache-Control: no-store\r\nConnection: close\r\n\r\n");
+      "Cache-Control: no-store\r\nConnection: close\r\n\r\n" +
+      (first_line.empty() ? "" : chunk_of(first_line)));
 }
 
 void HttpConnection::line(std::string_view json) {
   if (state_ != State::Streaming) return;
-  queue(fmt::format("{:x}\r\n{}\n\r\n", json.size() + 1, json));
+  queue(chunk_of(json));
 }
 
 void HttpConnection::end_stream() {

@@ -70,8 +70,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   // An answer of JSON lines, as long as it takes. A peer that leaves more than kMaxQueuedBytes of them lying
   // is cut, as is one that reads nothing for kWriteIdle.
-  void begin_stream();
-  void line(std::string_view json);  // without its line feed
+  // With a first line, the peer does not see one without the other. Lines are without their line feed.
+  void begin_stream(std::string_view first_line = "");
+  void line(std::string_view json);
   void end_stream();
   std::size_t queued_bytes() const { return out_.size() - sent_; }
 

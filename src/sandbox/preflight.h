@@ -11,8 +11,8 @@
 
 namespace sallyport::sandbox {
 
-// How long something that was addressed may take to answer.
-inline constexpr std::chrono::milliseconds kAnswerTimeout{3'000};
+// How long what was connected to may take to answer: a gate that has just been started does not listen yet.
+inline constexpr std::chrono::milliseconds kAnswerTimeout{15'000};
 
 using Leak = std::optional<Failed>;
 
