@@ -104,7 +104,7 @@ TEST_F(ConnectFirst, TheLimitIsForAllOfThem) {
   const Silent silent;
   const auto before = open_files();
   const auto got =
-      connect({loopback(free_port()), loopback(silent.listener.port())}, std::chrono::milliseconds(1));
+      connect({loopback(free_port()), loopback(silent.listener.port())}, std::chrono::milliseconds(500));
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().reason, Reason::UpstreamTimeout);
   EXPECT_EQ(got.error().detail, loopback(silent.listener.port()).text() + ": connecting took too long");

@@ -31,7 +31,7 @@ import time
 
 import processes
 
-READY_TIMEOUT_SECONDS = 60
+READY_TIMEOUT_SECONDS = 180
 STOP_TIMEOUT_SECONDS = 60
 BUSYBOX = pathlib.Path("/usr/bin/busybox")
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -76,7 +76,7 @@ class Engine:
             ready.bind(str(self.folder / "ready"))
             with self.log.open("ab") as log:
                 self.process = subprocess.Popen(
-                    ["dockerd", "--data-root", self.folder / "data", "--exec-root", self.folder / "exec",
+                    ["/usr/sbin/dockerd", "--data-root", self.folder / "data", "--exec-root", self.folder / "exec",
                      "--pidfile", self.folder / "pid", "-H", f"unix://{self.socket}", "--iptables=false",
                      "--ip-forward=false", "--userland-proxy=false", f"--cgroup-parent=/{self._cgroup}",
                      "--config-file", self._config(), "-l", "warn", *self._arguments],
@@ -173,8 +173,11 @@ class Engine:
     def _processes(self):
         """Those of its containers, and its shims, by what only they have."""
         found = set()
-        for file in CGROUPS.glob(f"**/{self._cgroup}/**/cgroup.procs"):
-            found |= {int(pid) for pid in file.read_text().split() if pid != "0"}
+        for folder in self._cgroups():
+            try:
+                found |= {int(pid) for pid in (folder / "cgroup.procs").read_text().split() if pid != "0"}
+            except OSError:
+                pass  # its shim has removed it
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
@@ -189,7 +192,13 @@ class Engine:
 
     def _shim_sockets(self):
         files = self.folder.glob("exec/containerd/daemon/io.containerd.runtime.v2.task/*/*/address")
-        return [file.read_text().removeprefix("unix://") for file in files]
+        found = []
+        for file in files:
+            try:
+                found.append(file.read_text().removeprefix("unix://"))
+            except OSError:
+                pass  # its shim has removed it
+        return found
 
     def _end_processes(self):
         handles = {}
@@ -210,10 +219,21 @@ class Engine:
         for path in sorted((path for path in mounts if path.startswith(str(self.folder))), reverse=True):
             subprocess.run(["umount", "-l", path], check=True)
 
+    def _cgroups(self):
+        """Its own, innermost last. Not by glob(), which minds what goes while it looks."""
+        return [pathlib.Path(folder) for hierarchy in [CGROUPS, *CGROUPS.iterdir()]
+                for folder, _, _ in os.walk(hierarchy / self._cgroup)]
+
     def _remove_cgroups(self):
-        for hierarchy in [CGROUPS, *CGROUPS.iterdir()]:
-            for path in sorted((hierarchy / self._cgroup).glob("**/"), reverse=True):
-                path.rmdir()
+        deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
+        while left := self._cgroups():
+            for path in reversed(left):
+                try:
+                    path.rmdir()
+                except OSError:
+                    if time.monotonic() > deadline:
+                        raise
+            time.sleep(0.01)
 
 
 def _wait_end(handles):
@@ -231,7 +251,7 @@ def _wait_end(handles):
 def _is_dead_helper(pid):
     try:
         name, rest = pathlib.Path(f"/proc/{pid}/stat").read_text().split("(", 1)[1].rsplit(") ", 1)
-    except FileNotFoundError:
+    except OSError:
         return False
     return rest.startswith("Z") and name.startswith(("containerd", "runc"))
 

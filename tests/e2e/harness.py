@@ -180,15 +180,18 @@ class Running:
     def pids_of(self, program):
         return [pid for pid in self.tree() if processes.executable(pid) == program]
 
-    def wait_for(self, condition, what, timeout=RUN_TIMEOUT_SECONDS):
+    def wait_for(self, condition, what, timeout=RUN_TIMEOUT_SECONDS, pause=0.02):
         """Until `condition()` is true; fails when the run ends or hangs before."""
         deadline = time.monotonic() + timeout
-        while not condition():
-            if self.process.poll() is not None:
+        while True:
+            ended = self.process.poll() is not None  # first: it may come to it and end between two looks
+            if condition():
+                return
+            if ended:
                 raise AssertionError(f"ended before {what}:\n{self.finish()}")
             if time.monotonic() > deadline:
                 raise AssertionError(f"never came to {what}:\n{self.kill()}")
-            time.sleep(0.02)
+            time.sleep(pause)
 
     def wait_for_checkpoint(self, name, timeout=RUN_TIMEOUT_SECONDS):
         self.wait_for((self.stage.work / f".at-{name}").exists, f"checkpoint {name}", timeout)
@@ -391,7 +394,8 @@ class Stage:
         path = path or self.audit_file
         if not path.exists():
             return []
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        # What is being written ends in the middle of a line.
+        return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     def traffic(self):
         return (self.forge.traffic(), *(source() for source in self.traffic_sources))
@@ -424,6 +428,11 @@ class E2E(unittest.TestCase):
         self.check_audit(self.stage.audit())
         self.check_refusals(self.stage.audit())
         self.assertEqual(left, [], "left behind")
+
+    def every_request_has_its_end(self):
+        """In the log: a client has its answer before that."""
+        kinds = [line["kind"] for line in self.stage.audit()]
+        return kinds.count("begin") == kinds.count("end")
 
     # --- asserts ---
 

@@ -25,11 +25,17 @@ class Podman(engine.Engine):
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                                             env=self.environment())
         deadline = time.monotonic() + engine.READY_TIMEOUT_SECONDS
-        while not self.socket.exists():
+        while not self._serves():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError(f"podman did not start:\n{self.log.read_text(errors='replace')}")
             time.sleep(0.02)
-        self.request("GET", "/_ping")
+
+    def _serves(self):
+        try:
+            self.request("GET", "/_ping")
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        return True
 
     def command(self):
         return ["podman", "--root", str(self.folder / "data"), "--runroot", str(self.folder / "run"),
@@ -50,8 +56,17 @@ class Podman(engine.Engine):
         self.podman("rm", "-fa", "-t", "0", check=False)
         self.process.terminate()
         self.process.wait(engine.STOP_TIMEOUT_SECONDS)
+        self._wait_for_helpers()
         self._unmount()
         shutil.rmtree(self.folder)
+
+    def _wait_for_helpers(self):
+        """Those that clean up behind a container, in the folder as well."""
+        deadline = time.monotonic() + engine.STOP_TIMEOUT_SECONDS
+        while any(str(self.folder) in processes.describe(pid) for pid in processes.all_pids()):
+            if time.monotonic() > deadline:
+                raise AssertionError("something of Podman's still runs")
+            time.sleep(0.02)
 
     def request(self, method, target, body=None, headers=None):
         return super().request(method, target.replace("&tag=", ":"), body, headers)
@@ -92,12 +107,12 @@ class Rootless(Podman):
 
     def pids(self):
         """With the process that keeps the user's namespaces."""
-        return super().pids() | {int(file.read_text()) for file in self.folder.rglob("pause.pid")}
+        files = (os.path.join(place, "pause.pid") for place, _, names in os.walk(self.folder) if "pause.pid" in names)
+        return super().pids() | {int(pathlib.Path(file).read_text()) for file in files}
 
-    def close(self):
-        pids = self.pids() - {self.process.pid}
-        self.podman("rm", "-fa", "-t", "0", check=False)
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-        super().close()
+    def _wait_for_helpers(self):
+        # What keeps the user's namespaces, which looks like the service that has made it; there may be a successor.
+        keepers = {pid for pid in processes.all_pids() if str(self.socket) in processes.describe(pid)}
+        processes.kill(keepers | self.pids() - {self.process.pid})
+        super()._wait_for_helpers()
         processes.reap_orphans(set())

@@ -8,8 +8,8 @@ import signal
 import time
 
 PR_SET_CHILD_SUBREAPER = 36
-# Dying processes, and the namespaces they hold, may take the kernel a moment.
-SETTLE_SECONDS = 5
+# Dying processes, and the namespaces they hold, may take a moment: the kernel's, or that of an engine's helper.
+SETTLE_SECONDS = 60
 NOBODY_AT_ALL = -1
 # Programs of ours that a session runs beside the warden.
 CONFINED = ("sallyport-gate", "sallyport-vault")
@@ -162,7 +162,8 @@ class Snapshot:
                 if any(word in line for word in ours)}
         files = set()
         for folder in self._folders:
-            files |= {str(path) for path in folder.rglob("*")}
+            # Unlike rglob(), it does not mind what goes while it looks.
+            files |= {os.path.join(place, name) for place, *names in os.walk(folder) for name in sum(names, [])}
         for shared in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/run/user", "/run/lock"):
             files |= set(_entries_of(shared, self._uid))
         # A namespace lives as long as a process is in it or a mount holds it, so these two stand for it as well.

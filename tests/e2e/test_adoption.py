@@ -81,7 +81,7 @@ class Adopted(Adoption):
         self.assert_shows(again, "has a session already")
 
         self.assert_ok(self.sallyport("destroy", "agent"))
-        self.assertEqual(self.state_of("agent"), "exited")
+        self.wait_for(lambda: self.state_of("agent") == "exited", "its end")
 
     def test_its_end_is_the_sessions_end(self):
         self.start_container()
@@ -247,6 +247,7 @@ class Compose(Adoption):
         self.compose("up", "-d")
         self.wait_for(lambda: self.session_runs("compose_agent_1"), "the session")
         for name in ("compose_agent_1", "compose_helper_1"):
+            self.wait_for(lambda: self.inside(name, CLONE).returncode == 0, f"the session's files in {name}")
             self.assert_works(name)
         self.assertEqual(len(self.sessions()), 1)
         self.compose("down", "-t", "0")

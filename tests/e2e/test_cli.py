@@ -102,9 +102,9 @@ class Run(E2E):
         secret = self.stage.write(self.stage.home / "secret", "s", self.stage.runner_uid)
         outcome = self.assert_ok(self.run_inside(f'test ! -e "{secret}"; test ! -e "{self.stage.token_file}"\n'
                                                  'test -z "$(ls -A "$HOME" | grep -v -x -e .config -e .gitconfig)"\n'
-                                                 'touch /tmp/x "$HOME/y"; echo fine'))
+                                                 'touch /tmp/of-a-sandbox "$HOME/y"; echo fine'))
         self.assertIn("fine", outcome.stdout)
-        self.assertFalse(os.path.exists("/tmp/x"))
+        self.assertFalse(os.path.exists("/tmp/of-a-sandbox"))
 
     def test_spaces_and_links_in_the_workspaces_path_work(self):
         spaced = self.stage.folder("a work space", self.stage.sandbox_uid, 0o755)

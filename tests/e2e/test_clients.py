@@ -126,7 +126,7 @@ def go_program():
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "get.go"
         source.write_text(GO)
-        subprocess.run(["go", "build", "-o", f"{folder}/get", str(source)], check=True, cwd=folder, timeout=300,
+        subprocess.run(["go", "build", "-o", f"{folder}/get", str(source)], check=True, cwd=folder, timeout=1000,
                        env={"PATH": harness.PATH, "HOME": folder, "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local"})
         return (pathlib.Path(folder) / "get").read_bytes()
 

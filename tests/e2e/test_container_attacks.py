@@ -216,7 +216,7 @@ class Intruders(Containers):
 
     def test_one_that_is_pushed_in_while_nobody_looks(self):
         """The rules alone keep everything in, for as long as the daemon does not run; then the device is lowered."""
-        state = self.push_in(lambda: self.daemon.process.send_signal(signal.SIGSTOP))
+        state = self.push_in(self.stop_daemon)
         self.assertNotIn(",UP", state)
 
     def push_in(self, before):
@@ -250,6 +250,10 @@ class Intruders(Containers):
         state = run("ip", "-o", "link", "show", "inner", enter=True)
         run("ip", "link", "del", "outer")
         return state
+
+    def stop_daemon(self):
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        self.daemon.wait_for(self.daemon_is_stopped, "its stop")
 
     def daemon_is_stopped(self):
         return processes.is_stopped(self.daemon.pid)

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import signal
 import tarfile
 
@@ -263,10 +264,12 @@ class Neighbours(Containers):
         self.stage.write(work / "sallyport.toml", policy(git_rule("forge.test/acme/mine")), self.stage.sandbox_uid)
         self.new("other", "--workspace", work)
         self.new("agent")
-        server = self.stage.spawn(self.argv("exec", "other", "--", "sh", "-c", "nc -l -p 8080 & : >ready; wait"))
-        server.wait_for((work / "ready").exists, "the server")
+        server = self.stage.spawn(self.argv("exec", "other", "--", "sh", "-c", "nc -l -p 8080"))
+        sockets = pathlib.Path(f"/proc/{self.both('other')[0]['State']['Pid']}/net")
+        server.wait_for(lambda: any(re.search(":1F90 0+:0000 0A", (sockets / name).read_text()) for name in ("tcp", "tcp6")),
+                        "the server")
         self.assert_failed(self.exec("agent", "nc -w 3 127.0.0.1 8080 </dev/null"))
-        self.assert_ok(self.exec("other", "nc -w 3 127.0.0.1 8080 </dev/null"))
+        self.assert_ok(self.exec("other", "nc -w 60 127.0.0.1 8080 </dev/null"))
         server.finish()
         inodes = {os.stat(f"/proc/{self.both(name)[0]['State']['Pid']}/ns/net").st_ino for name in ("agent", "other")}
         self.assertEqual(len(inodes), 2)

@@ -164,7 +164,7 @@ class Crash(E2E):
         elif point.hold:
             running.wait_for(self.forge.holds, f"held at {point.hold}")
         else:
-            running.wait_for(lambda: point.when(running), "the point")
+            running.wait_for(lambda: point.when(running), "the point", pause=0.002)  # some are short
         return running
 
     def assert_end(self, running, point, victim, refs):

@@ -20,7 +20,7 @@ PROFILE = json.dumps({"defaultAction": "SCMP_ACT_ALLOW",
                       "syscalls": [{"names": ["sethostname", "mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}]})
 OURS = {"image": "busybox:test", "user": USER, "seccomp": PROFILE, "labels": {"test.mark": "yes"},
         "tmpfs": {"/tmp": "rw,nosuid,nodev,size=1m,mode=1777"}}
-SLEEP = ["sh", "-c", "trap 'exit 7' TERM; while true; do sleep 1 & wait $!; done"]
+SLEEP = ["sh", "-c", "trap 'exit 7' TERM; : >/tmp/ready; while true; do sleep 1 & wait $!; done"]
 
 
 class Refused(Exception):
@@ -109,7 +109,14 @@ class WithEngine(unittest.TestCase):
     def run_container(self, **more):
         container = self.probe.ask("create", **(OURS | {"command": SLEEP} | more))
         self.probe.ask("start", container=container)
+        if "command" not in more:
+            self.wait_for_trap(container)
         return container
+
+    def wait_for_trap(self, container):
+        """Until its first process does not ignore SIGTERM any more."""
+        while self.probe.ask("exec", container=container, command=["test", "-e", "/tmp/ready"])["exit_code"] != 0:
+            pass
 
     def inspect(self, container):
         return self.probe.ask("inspect", container=container, seccomp=PROFILE)
@@ -144,6 +151,7 @@ class Calls(WithEngine):
         self.assertEqual(created["pid"], 0)
         self.probe.ask("start", container=container)
         self.probe.ask("start", container=container)  # twice is as good as once
+        self.wait_for_trap(container)
         state = self.inspect("ours")
         self.assertTrue(state["running"])
         self.assertEqual(state["id"], container)

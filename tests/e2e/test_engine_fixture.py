@@ -3,8 +3,10 @@
 
 import os
 import pathlib
+import time
 import unittest
 
+import processes
 from engine import CGROUPS, PREFIX, Engine
 
 
@@ -25,6 +27,9 @@ class Fixture(unittest.TestCase):
                     "Image": "busybox:test", "Cmd": ["sleep", "1000"], "HostConfig": {"NetworkMode": "none"}})["Id"]
                 docker.request("POST", f"/containers/{container}/start")
                 end(docker)
+            deadline = time.monotonic() + 60
+            while state() != before and time.monotonic() < deadline:
+                processes.reap_orphans(set())  # a shim takes a moment to end
             self.assertEqual(state(), before)
 
 

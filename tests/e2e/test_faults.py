@@ -199,8 +199,10 @@ class Kills(E2E):
 
     def start_push(self):
         self.forge.open_gate()
+        # More than all buffers on the way together hold: what is left of it is never sent.
         running = self.stage.start(
-            "git clone -q https://forge.test/acme/slow s; cd s; head -c 3000000 /dev/urandom >x; git add x\n"
+            "git clone -q https://forge.test/acme/slow s; cd s; head -c 40000000 /dev/urandom >x\n"
+            "git config core.compression 0; git config core.bigFileThreshold 1m; git add x\n"
             "git commit -q -m x; checkpoint committed; git push origin HEAD:agent", AUTHOR)
         running.wait_for_checkpoint("committed")
         self.forge.close_gate()
@@ -214,6 +216,7 @@ class Kills(E2E):
         outcome = running.finish()
         self.assert_failed(outcome)
         self.forge.open_gate()
+        self.forge.wait_idle()
         self.assertEqual(self.forge.refs("acme/slow"), refs)
         return outcome
 

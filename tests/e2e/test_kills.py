@@ -7,10 +7,10 @@ in each round's name; SALLYPORT_TEST_ROUNDS says how many there are.
 
 import os
 import random
-import signal
 
 from containers import IMAGE, Containers
 import images
+import processes
 from engine import Engine
 from harness import AUTHOR, Flavour, main
 from test_sessions import Daemon
@@ -65,10 +65,8 @@ class Rounds:
             self.assert_ok(self.sallyport("start", "agent", "--quiet"))
 
     def kill_service(self, name):
-        (pid,) = self.daemon.pids_of(name)
-        end = os.pidfd_open(pid)
-        signal.pidfd_send_signal(end, signal.SIGKILL)
-        os.close(end)
+        # Its sockets are closed when its end is seen, so the daemon hears of it before it is asked anything.
+        processes.kill(self.daemon.pids_of(name))
 
     def services(self):
         return {"sallyport-gate": lambda: self.kill_service("sallyport-gate"),

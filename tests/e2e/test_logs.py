@@ -26,6 +26,7 @@ class Logs(Daemon):
         self.new("other", "--workspace", other)
         self.refused_clone("agent")
         self.assert_ok(self.exec("agent", "git clone -q https://forge.test/acme/widget"))
+        self.daemon.wait_for(self.every_request_has_its_end, "the last line of the clone")
         session = self.status("agent")["id"]
         mine = [line for line in self.stage.audit() if line["session"] == session]
         shown = self.logs("agent", "--json")
@@ -46,7 +47,8 @@ class Logs(Daemon):
 
     def test_follows_until_the_session_ends(self):
         self.new("agent")
-        follower = self.stage.spawn(self.argv("logs", "agent", "--follow", "-n", "0"))
+        follower = self.stage.spawn(self.argv("logs", "agent", "--follow"))
+        self.assertIn(b" session_start ", follower.process.stdout.readline())
         self.refused_clone("agent")
         self.assertIn(b" refused ", follower.process.stdout.readline())
         self.assert_ok(self.sallyport("stop", "agent"))
@@ -64,7 +66,6 @@ class Logs(Daemon):
         cut = follower.finish()
         self.assertEqual((cut.code, cut.stderr), (EXIT_SALLYPORT_FAILED, "sallyport: the log was cut: it was read too slowly, "
                                                                          "or the daemon has ended\n"))
-        self.stage.snapshot.left_over(self.forge.pids())
         self.socket.unlink()
 
     def test_wrong_wishes_are_refused(self):

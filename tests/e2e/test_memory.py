@@ -24,7 +24,7 @@ class FlatMemory(E2E):
                                    "cd b; git push -q https://forge.test/acme/empty HEAD:refs/heads/main\n"
                                    "checkpoint pushed", AUTHOR)
         for checkpoint in ("cloned", "pushed"):
-            running.wait_for_checkpoint(checkpoint)
+            running.wait_for_checkpoint(checkpoint, timeout=1800)
             programs = processes.confined_programs(running.tree())
             self.assertEqual(sorted(programs), sorted(processes.CONFINED))
             for program, pid in programs.items():

@@ -163,7 +163,8 @@ class OfOthers(WithPodman):
         refused = self.sallyport("adopt", "agent", "--policy", self.stage.policy, "--quiet")
         self.assertEqual(refused.code, harness.EXIT_SALLYPORT_FAILED)
         self.assert_shows(refused, "the container agent was stopped", "cap_drop")
-        self.assertEqual(self.podman_inspect("agent")["State"]["Status"], "exited")
+        # Podman first calls it "stopped", until its own helper has cleaned up.
+        self.daemon.wait_for(lambda: self.podman_inspect("agent")["State"]["Status"] == "exited", "its end")
 
 
 class WithoutRoot(WithPodman):

@@ -166,6 +166,11 @@ class Connections:
         if heard != word.encode() + b"\n":
             self.fail(f"{what}: {heard}\n{client.finish()}")
 
+    def what_was_answered_has_its_end(self):
+        audit = self.stage.audit()
+        ended = {line["request"] for line in audit if line["kind"] == "end"}
+        return all(line["request"] in ended for line in audit if line["kind"] == "begin" and line.get("path") == "/hello")
+
     def revoked(self):
         """The hosts of all that ended so, as far as it is written down: a client hears of its end before the log."""
         audit = self.stage.audit()
@@ -219,6 +224,7 @@ class Reload(Connections, EgressCase):
         client = self.stage.spawn(["python3", "-c", CLIENT, kind, host, proxy, authorities, str(size)],
                                   stdin=subprocess.PIPE)
         self.hear(client, "open", f"{kind} to {host}")
+        client.wait_for(self.what_was_answered_has_its_end, "the last line of its request")
         return client
 
     def lines_behind(self, outcome, nth=0):
@@ -423,6 +429,7 @@ class ReloadOfSessions(Connections, Daemon, EgressCase):
         client = self.stage.spawn(self.argv("exec", "agent", "--", "python3", "-c", CLIENT, kind, host,
                                             "198.18.0.1:3128", authorities, str(size)), stdin=subprocess.PIPE)
         self.hear(client, "open", f"{kind} to {host}")
+        client.wait_for(self.what_was_answered_has_its_end, "the last line of its request")
         return client
 
     def curl(self, url):
@@ -438,11 +445,11 @@ class ReloadOfSessions(Connections, Daemon, EgressCase):
     def test_what_is_open_ends_when_its_rule_goes(self):
         self.new("agent")
         clients = {kind: self.client(kind, "a") for kind in KINDS}
-        for client in clients.values():
-            self.tell(client, "wait")
         self.forge.add_widget("acme/slow", blob_bytes=2 << 20)
         clone = self.stage.spawn(self.argv("exec", "agent", "--", "git", "clone", "-q", "https://forge.test/acme/slow"))
         clone.wait_for(self.forge.holds, "the clone's middle")
+        for client in clients.values():
+            self.tell(client, "wait")
         outcome = self.assert_ok(self.reload("agent", policy=harness.policy(rules_of("b"))))
         self.assert_shows(outcome, "agent: reloaded\n", "  - [[allow]] web-a.test (", "  + [[allow]] web-b.test (",
                           "  - [[git]] forge.test/acme/* (fetch, credential \"forge\")\n", "  + [[tcp]] echo-b.test:7777\n")

@@ -228,10 +228,6 @@ class Serve(E2E):
         running.wait_for(self.forge.holds, "a request that is held")
         return client, asks
 
-    def every_request_has_its_end(self):
-        kinds = [line["kind"] for line in self.stage.audit()]
-        return kinds.count("begin") == kinds.count("end")
-
     def allow_slow(self):
         self.stage.write_policy(policy(git_rule("forge.test/acme/*")))
         self.forge.add_widget("acme/slow")

@@ -9,6 +9,7 @@ has one end with the reason, the connection serves no other request, and the cre
 import collections
 import json
 import ssl
+import time
 
 import harness
 import answers
@@ -65,7 +66,7 @@ REASONS = {  # as the table of reasons has them: status, and the beginning of th
 }
 # Nothing else of an answer's head reaches a client.
 CLIENT_HEADERS = {"content-type", "cache-control", "content-length", "transfer-encoding", "connection", "date"}
-TIMEOUTS = '\n[timeouts]\nfirst_byte = "2s"\nidle = "2s"\ntls = "2s"\n'
+TIMEOUTS = '\n[timeouts]\nfirst_byte = "3s"\nidle = "3s"\ntls = "3s"\n'
 ADVERTISEMENT = (b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n"
                  b"Content-Length: 38\r\n\r\n001e# service=git-upload-pack\n00000000")
 
@@ -331,6 +332,10 @@ class Handshakes(HostileUpstream):
         lines = [f"GET https://forge.test/{owner}/{name}/info/refs?service=git-upload-pack"
                  for owner in ("held", "open") for name in ("one", "two", "three")]
         self.ask(lines)
+        # Its threads note what they were asked behind their answers.
+        deadline = time.monotonic() + harness.RUN_TIMEOUT_SECONDS
+        while sum(map(len, upstream.served)) < len(lines) and time.monotonic() < deadline:
+            time.sleep(0.01)
         self.assertEqual([len(served) for served in upstream.served], [1] * len(lines))
 
 

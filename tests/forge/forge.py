@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from pki import PrivateCa  # noqa: E402
 
 HOST = "forge.test"
-START_TIMEOUT_SECONDS = 10
+START_TIMEOUT_SECONDS = 60
 STOP_TIMEOUT_SECONDS = 5
 # The wrapper serves one request a process; a clone in the middle holds one.
 WRAPPER_PROCESSES = 12

@@ -12,6 +12,7 @@ import threading
 import time
 
 START_TIMEOUT_SECONDS = 60
+STARTS = 3
 STOP_SECONDS = 0.02  # a server looks that often whether it is to stop
 PATIENCE_SECONDS = 60
 
@@ -150,32 +151,38 @@ class Upstream:
     """One server, and its recorder behind it."""
 
     def __init__(self, name):
-        self.name, self.port = name, free_port()
+        self.name = name
         self.root = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}-"))
         self.root.chmod(0o755)
         self.recorder = _RecorderServer()
         threading.Thread(target=self.recorder.serve_forever, args=(STOP_SECONDS,), daemon=True).start()
-        text, command = COMMANDS[name]
+        # A free port may be another's before it is bound.
+        if not any(self._start() for _ in range(STARTS)):
+            said = (self.root / "output").read_text()
+            self.stop()
+            raise RuntimeError(f"{self.name} did not start: {said}")
+
+    def _start(self):
+        """Whether it serves."""
+        self.port = free_port()
+        text, command = COMMANDS[self.name]
         file = self.root / "configuration"
         file.write_text(text.format(root=self.root, port=self.port, recorder=self.recorder.server_address[1],
                                     identity=_apache_identity()))
-        with open(self.root / "output", "wb") as output:
+        with open(self.root / "output", "ab") as output:
             self.process = subprocess.Popen(command(str(file), str(self.root)), stdin=subprocess.DEVNULL,
                                             stdout=output, stderr=subprocess.STDOUT)
-        self._wait()
-
-    def _wait(self):
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
-        while True:
+        while self.process.poll() is None and time.monotonic() < deadline:
             try:
                 self.connect().close()
-                return
+                return self.process.poll() is None
             except OSError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    said = (self.root / "output").read_text()
-                    self.stop()
-                    raise RuntimeError(f"{self.name} did not start: {said}") from None
                 time.sleep(0.05)
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        return False
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), PATIENCE_SECONDS)
