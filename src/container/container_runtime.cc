@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "container/first_program.h"
 #include "container/joined_namespace.h"
+#include "engine/container.h"
 #include "os/process.h"
 
 namespace sallyport::container {
@@ -151,7 +152,7 @@ void ContainerRuntime::on_workload(const Result<engine::ContainerState>& state) 
   }
   struct stat net{};
   if (::fstat(namespaces_.net.get(), &net) != 0) return on_init(fail_errno(Reason::Internal, "fstat"));
-  if (state->host.network_mode != "container:" + pause_.id()) {
+  if (state->host.network_mode != engine::kJoinsContainer + pause_.id()) {
     return on_init(fail(Reason::EngineRefused, "the engine says that the container joined another network"));
   }
   identity_ =

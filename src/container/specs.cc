@@ -20,7 +20,6 @@ using engine::MountAccess;
 
 // Of a session's id, in its containers' names.
 constexpr std::size_t kNameCharacters = 12;
-constexpr char kContainerPrefix[] = "container:";
 
 std::string user_text(os::Ids ids) {
   return fmt::format("{}:{}", ids.uid, ids.gid);
@@ -37,7 +36,8 @@ void speak(const Dialect& dialect, engine::ContainerSpec& spec) {
   spec.ulimits.push_back(no_core());
   if (dialect.keeps_id) {
     // Only the owner of the network may mount its /sys.
-    spec.user_namespace = spec.join_network_of.empty() ? "keep-id" : kContainerPrefix + spec.join_network_of;
+    spec.user_namespace =
+        spec.join_network_of.empty() ? "keep-id" : engine::kJoinsContainer + spec.join_network_of;
   }
   if (!dialect.limits) spec.pids = spec.memory_bytes = spec.nano_cpus = 0;
 }

@@ -9,12 +9,11 @@
 #include "base/text.h"
 #include "container/sealed.h"
 #include "control/session_request.h"
+#include "engine/container.h"
 #include "engine/host_config.h"
 
 namespace sallyport::control {
 namespace {
-
-constexpr std::string_view kJoins = "container:";
 
 std::string label(const std::map<std::string, std::string>& labels, const char* name) {
   const auto found = labels.find(name);
@@ -69,7 +68,8 @@ bool Newcomers::may_matter(const engine::ListedContainer& container) const {
   if (is_ours(container.labels)) return false;
   if (!label(container.labels, kPolicyLabel).empty()) return true;
   const std::string& network = container.network_mode;
-  return host_.info().kind != engine::EngineKind::Docker || network.empty() || network.starts_with(kJoins);
+  return host_.info().kind != engine::EngineKind::Docker || network.empty() ||
+         network.starts_with(engine::kJoinsContainer);
 }
 
 // Ours are looked at by those who made them.
@@ -88,7 +88,7 @@ void Newcomers::look_at(const std::string& container) {
 
 void Newcomers::on_state(const engine::ContainerState& state) {
   if (is_ours(state.labels)) return;
-  if (state.host.network_mode.starts_with(kJoins)) {
+  if (state.host.network_mode.starts_with(engine::kJoinsContainer)) {
     const auto holder = host_.session_around(static_cast<pid_t>(state.pid));
     if (holder) judge_joiner(state, *holder);
   }

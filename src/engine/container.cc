@@ -45,7 +45,7 @@ json::object host_config(const ContainerSpec& spec) {
   json::array security{"no-new-privileges"};
   if (!spec.seccomp_profile.empty()) security.emplace_back("seccomp=" + spec.seccomp_profile);
   json::object config{
-      {"NetworkMode", spec.join_network_of.empty() ? "none" : "container:" + spec.join_network_of},
+      {"NetworkMode", spec.join_network_of.empty() ? "none" : kJoinsContainer + spec.join_network_of},
       {"CapDrop", {"ALL"}},
       {"SecurityOpt", std::move(security)},
       {"ReadonlyRootfs", spec.root == RootFolder::ReadOnly},

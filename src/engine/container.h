@@ -9,6 +9,9 @@
 
 namespace sallyport::engine {
 
+// Before the name of the container whose namespace another one shares.
+inline constexpr char kJoinsContainer[] = "container:";
+
 enum class MountAccess { ReadWrite, ReadOnly };
 
 // A folder or a file of the host; propagation is private. The engine refuses one that is not there (it would

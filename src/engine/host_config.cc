@@ -12,11 +12,11 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "engine/container.h"
 
 namespace sallyport::engine {
 namespace {
 
-constexpr std::string_view kContainerPrefix = "container:";
 constexpr std::uint64_t kLastUid = UINT32_MAX - 1;  // the one behind it means "no user"
 
 // A source that is one of these, lies in one or contains one gives the host away.
@@ -170,8 +170,7 @@ void Judge::own_namespace(std::string_view field, const std::string& mode, std::
 }
 
 void Judge::namespaces() {
-  const bool joins =
-      host_.network_mode.starts_with(kContainerPrefix) && host_.network_mode.size() > kContainerPrefix.size();
+  const bool joins = host_.network_mode.starts_with(kJoinsContainer) && host_.network_mode != kJoinsContainer;
   if (host_.network_mode != "none" && !joins) {
     add("NetworkMode", fmt::format("is \"{}\"", escaped(host_.network_mode)),
         "write `network_mode: none` (and remove `networks:` and `ports:`)");

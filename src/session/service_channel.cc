@@ -134,34 +134,28 @@ void ServiceChannel::give_up(Error error) {
 }
 
 void ServiceChannel::end(std::function<void()> on_ended) {
-  on_ended_ = std::move(on_ended);
-  cancel(retry_timer_);
-  if (!socket_) return lost("");
-  hang_up();
-  deaf_timer_ = loop_.after(kMaxDeaf, [this] {
-    deaf_timer_.reset();
-    process_.kill();
-  });
+  hang_up(std::move(on_ended), kMaxDeaf, [this] { process_.kill(); });
 }
 
 void ServiceChannel::finish(std::function<void()> on_finished) {
-  on_ended_ = std::move(on_finished);
   finishing_ = true;
-  cancel(retry_timer_);
-  if (!socket_) return lost("");
-  hang_up();
-  deaf_timer_ = loop_.after(kMaxLastWords, [this] {
-    deaf_timer_.reset();
-    lost("");
-  });
+  hang_up(std::move(on_finished), kMaxLastWords, [this] { lost(""); });
 }
 
-// It hears the end, and is still heard.
-void ServiceChannel::hang_up() {
+// It hears the end, and is still heard, up to the limit.
+void ServiceChannel::hang_up(std::function<void()> on_ended, std::chrono::seconds limit,
+                             std::function<void()> at_limit) {
+  on_ended_ = std::move(on_ended);
+  cancel(retry_timer_);
+  if (!socket_) return lost("");
   queue_.clear();
   cancel(deaf_timer_);
   ::shutdown(socket_.get(), SHUT_WR);
   listen();
+  deaf_timer_ = loop_.after(limit, [this, at_limit = std::move(at_limit)] {
+    deaf_timer_.reset();
+    at_limit();
+  });
 }
 
 void ServiceChannel::disconnect() {

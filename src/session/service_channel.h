@@ -75,7 +75,7 @@ class ServiceChannel {
   void flush();
   void on_readable();
   void on_end();
-  void hang_up();
+  void hang_up(std::function<void()> on_ended, std::chrono::seconds limit, std::function<void()> at_limit);
   void disconnect();
   void cancel(std::optional<os::EventLoop::TimerId>& timer);
 
